@@ -1,0 +1,256 @@
+"""The runner: claims jobs, calls their handlers under a lease, writes what came of it."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Concatenate
+
+from agno_lark.clock import Clock, Ids
+from agno_lark.errors import StoreError
+from agno_lark.jobs import queue as sql
+from agno_lark.jobs.job import Job, JobState, LeaseLost, Outcome, Queue
+from agno_lark.store import Store, Tx
+
+__all__ = ["JobKind", "Lease", "Runner"]
+
+logger = logging.getLogger(__name__)
+
+LEASE_MS = 30_000
+HEARTBEAT_S = LEASE_MS / 3_000  # three chances to prolong before a lease runs out
+RECOVER_S = 5.0
+POLL_S = 5.0  # a net only: wake-ups are direct, after the commit
+CLAIM_MOST = 64
+ATTEMPTS_MOST = 5
+BACK_OFF_MS = (500, 2_000, 10_000, 30_000)
+
+type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobKind:
+    """What to do with jobs of one kind. `reconcile` gets the jobs whose former holder had begun an effect; without
+    one such a job ends as unknown."""
+
+    name: str
+    handle: Handler
+    reconcile: Handler | None = None
+
+
+class Lease:
+    """What a handler may do under its lease besides working."""
+
+    def __init__(self, store: Store, job: Job) -> None:
+        self._store = store
+        self._job = job
+        self.effect_begun = job.effect is not None
+
+    async def begin_effect[**P, T](
+        self, effect: str, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Record that `effect` is about to happen, and run `fn(tx, …)` in the same transaction. Raises `LeaseLost`.
+
+        When `fn` raises, the effect is not recorded either.
+        """
+
+        def record(tx: Tx) -> T:
+            sql.begin_effect(tx, self._job, effect)
+            return fn(tx, *args, **kwargs)
+
+        result = await self._store.transact(record)
+        self.effect_begun = True
+        return result
+
+
+@dataclass(slots=True)
+class _Work:
+    job: Job
+    task: asyncio.Task[None]
+
+
+class Runner:
+    """Runs registered job kinds until stopped. One a process; several processes may share a PostgreSQL later."""
+
+    def __init__(
+        self,
+        store: Store,
+        kinds: Mapping[str, JobKind],
+        *,
+        clock: Clock,
+        ids: Ids,
+        instance_id: str,
+        turns_at_once: int = 200,
+        controls_at_once: int = 64,
+    ) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._clock = clock
+        self._ids = ids
+        self._instance_id = instance_id
+        self._places = {Queue.TURNS: turns_at_once, Queue.CONTROL: controls_at_once}
+        self._work: dict[Queue, dict[str, _Work]] = {queue: {} for queue in Queue}
+        self._wake = {queue: asyncio.Event() for queue in Queue}
+        self._stopping = False
+        self.finished: dict[str, int] = {}  # "kind.state" → how many since the start
+
+    async def run(self) -> None:
+        """Recover what a former life left, then claim and work until cancelled. A loop that dies ends this."""
+        await self._store.transact(sql.void_former_life, self._instance_id)
+        await self._recover()
+        unsubscribe = [self._store.on_signal(queue, self._wake[queue].set) for queue in Queue]
+        try:
+            async with asyncio.TaskGroup() as loops:
+                for queue in Queue:
+                    loops.create_task(self._claim_loop(queue), name=f"claim-{queue}")
+                loops.create_task(self._every(HEARTBEAT_S, self._heartbeat), name="heartbeat")
+                loops.create_task(self._every(RECOVER_S, self._recover), name="recover")
+        finally:
+            for stop in unsubscribe:
+                stop()
+
+    async def drain(self, timeout_s: float) -> int:
+        """Claim nothing more, wait for what is under way, then interrupt it (it goes on at the next start).
+
+        Returns how many jobs were interrupted. Call it before cancelling `run`, so that leases are kept meanwhile.
+        """
+        self._stopping = True
+        tasks = [work.task for works in self._work.values() for work in works.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=timeout_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=5)
+            return len(late)
+        return 0
+
+    def running(self, queue: Queue) -> int:
+        """How many jobs of this queue are being worked on here."""
+        return len(self._work[queue])
+
+    async def _claim_loop(self, queue: Queue) -> None:
+        wake = self._wake[queue]
+        while not self._stopping:
+            wake.clear()
+            most = min(CLAIM_MOST, self._places[queue] - len(self._work[queue]))
+            wait_s = POLL_S
+            if most > 0:
+                claimed = await self._claim(queue, most)
+                for job in claimed.jobs:
+                    self._start(job)
+                if len(claimed.jobs) == most:
+                    continue
+                if claimed.next_ready_ms is not None:
+                    wait_s = min(POLL_S, max(0.001, (claimed.next_ready_ms - self._clock.now_ms()) / 1000))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(wake.wait(), wait_s)
+
+    async def _claim(self, queue: Queue, most: int) -> sql.Claimed:
+        try:
+            return await self._store.transact(
+                sql.claim, queue, self._instance_id, self._ids.new, most=most, lease_ms=LEASE_MS
+            )
+        except StoreError:  # logged by the store; the disk may come back
+            await asyncio.sleep(1)
+            return sql.Claimed(jobs=(), next_ready_ms=None)
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._work_on(job), name=f"job-{job.kind}-{job.id}")
+        self._work[job.queue][job.id] = _Work(job, task)
+        task.add_done_callback(lambda _: self._ended(job))
+
+    def _ended(self, job: Job) -> None:
+        self._work[job.queue].pop(job.id, None)
+        self._wake[job.queue].set()
+
+    async def _work_on(self, job: Job) -> None:
+        lease = Lease(self._store, job)
+        try:
+            outcome = await self._outcome(job, lease)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreError):
+                await _shielded(self._store.transact(sql.release, job))
+            raise
+        except LeaseLost:
+            logger.warning("a job's lease was lost", extra={"action": "job_lease_lost", "job": job.id})
+            return
+        await _shielded(self._record(job, outcome))
+
+    async def _outcome(self, job: Job, lease: Lease) -> Outcome:
+        kind = self._kinds.get(job.kind)
+        if kind is None:
+            return Outcome(state=JobState.FAILED, error=f"no handler for jobs of kind {job.kind}")
+        handle = kind.handle if job.effect is None else kind.reconcile
+        if handle is None:
+            return Outcome(state=JobState.UNKNOWN, error=f"interrupted after: {job.effect}")
+        try:
+            return await handle(job, lease)
+        except LeaseLost:
+            raise
+        except Exception as error:  # the job border: whatever a handler did not foresee
+            logger.exception(
+                "a job failed unexpectedly", extra={"action": "job_failed", "job": job.id, "kind": job.kind}
+            )
+            what = f"{type(error).__name__}: {error}"
+            if lease.effect_begun:
+                return Outcome(state=JobState.UNKNOWN, error=what)
+            if job.attempts >= ATTEMPTS_MOST:
+                return Outcome(state=JobState.FAILED, error=what)
+            delay_ms = BACK_OFF_MS[min(job.attempts, len(BACK_OFF_MS)) - 1]
+            return Outcome(state=JobState.QUEUED, error=what, delay_ms=delay_ms)
+
+    async def _record(self, job: Job, outcome: Outcome) -> None:
+        while True:
+            try:
+                await self._store.transact(sql.finish, job, outcome)
+            except LeaseLost:
+                logger.warning(
+                    "an outcome came too late and was not written", extra={"action": "job_fenced", "job": job.id}
+                )
+                return
+            except StoreError:  # the outcome is known, so it is worth waiting for the disk
+                await asyncio.sleep(1)
+                continue
+            name = f"{job.kind}.{outcome.state}"
+            self.finished[name] = self.finished.get(name, 0) + 1
+            return
+
+    async def _every(self, seconds: float, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            with contextlib.suppress(StoreError):  # logged by the store; the next round tries again
+                await step()
+
+    async def _heartbeat(self) -> None:
+        held = [(work.job.id, work.job.lease_token) for works in self._work.values() for work in works.values()]
+        if not held:
+            return
+        lost = await self._store.transact(sql.extend, held, lease_ms=LEASE_MS)
+        for works in self._work.values():
+            for job_id in lost & works.keys():
+                works[job_id].task.cancel()
+
+    async def _recover(self) -> None:
+        recovered = await self._store.transact(sql.recover, self._instance_id, self._ids.new, lease_ms=LEASE_MS)
+        for job in recovered.to_reconcile:
+            self._start(job)
+        if recovered.requeued or recovered.to_reconcile:
+            logger.info(
+                "interrupted jobs were found",
+                extra={
+                    "action": "jobs_recovered",
+                    "requeued": recovered.requeued,
+                    "to_reconcile": len(recovered.to_reconcile),
+                },
+            )
+
+
+async def _shielded[T](work: Coroutine[Any, Any, T]) -> T:
+    """Finish `work` even when we are cancelled meanwhile: an outcome that is known must be written."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
