@@ -22,10 +22,12 @@ __all__ = [
     "MalformedEvent",
     "Mention",
     "Recall",
+    "epoch_ms",
     "parse_click",
     "parse_event",
     "parse_message",
     "parse_recall",
+    "read_mentions",
 ]
 
 MESSAGE_RECEIVED = "im.message.receive_v1"
@@ -149,7 +151,7 @@ def parse_event(payload: bytes | str) -> Event:
         event_type=event_type,
         app_id=_text(header.get("app_id")) or _text(body.get("app_id")),
         tenant_key=_text(header.get("tenant_key")) or _text(body.get("tenant_key")),
-        created_ms=_epoch_ms(header.get("create_time") or raw.get("ts")),
+        created_ms=epoch_ms(header.get("create_time") or raw.get("ts")),
         body=body,
         raw=raw,
     )
@@ -183,8 +185,8 @@ def parse_message(event: Event) -> IncomingMessage:
         sender_tenant_key=_text(sender.get("tenant_key")) or event.tenant_key,
         message_type=message_type,
         content=content if isinstance(content, str) else "",
-        mentions=_mentions(message.get("mentions")),
-        created_ms=_epoch_ms(message.get("create_time")) or event.created_ms,
+        mentions=read_mentions(message.get("mentions")),
+        created_ms=epoch_ms(message.get("create_time")) or event.created_ms,
         language=_language(_text(message.get("user_agent"))),
     )
 
@@ -240,7 +242,7 @@ def parse_recall(event: Event) -> Recall:
         tenant_key=event.tenant_key,
         message_id=message_id,
         chat_id=_text(event.body.get("chat_id")),
-        recalled_ms=_epoch_ms(event.body.get("recall_time")) or event.created_ms,
+        recalled_ms=epoch_ms(event.body.get("recall_time")) or event.created_ms,
         by=_text(event.body.get("recall_type")),
     )
 
@@ -257,7 +259,7 @@ def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _epoch_ms(value: Any) -> int:
+def epoch_ms(value: Any) -> int:
     """UTC epoch milliseconds, 0 for what is no time.
 
     Messages count milliseconds, card events microseconds, some others seconds (payloads/README.md). Between the years
@@ -276,7 +278,8 @@ def _epoch_ms(value: Any) -> int:
     return value * 1000 if value < 10**11 else value
 
 
-def _mentions(value: Any) -> tuple[Mention, ...]:
+def read_mentions(value: Any) -> tuple[Mention, ...]:
+    """The `mentions` list of an event or of an answer; entries without a key are left out."""
     found: list[Mention] = []
     for item in value if isinstance(value, list) else ():
         mention = _object(item)
