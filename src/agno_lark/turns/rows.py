@@ -1,0 +1,231 @@
+"""The `runs` table: one row a turn, from its acceptance to its end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from agno_lark.locale import Lang
+from agno_lark.store import Row, Tx
+
+__all__ = [
+    "OVER",
+    "RUN_TRANSITIONS",
+    "NewRun",
+    "RunPhase",
+    "RunRow",
+    "active_runs",
+    "close_run",
+    "find_run",
+    "mark_running",
+    "mark_submitted",
+    "open_run",
+    "recent_runs",
+    "remember_card",
+    "remember_card_message",
+    "remember_reaction",
+    "request_cancel",
+    "reserve_sequence",
+    "run_of_turn",
+    "short_run_id",
+]
+
+
+class RunPhase(StrEnum):
+    """How far a turn has come. The last four are ends; a paused one waits for a person."""
+
+    WAITING = "waiting"  # accepted; not handed to the AgentOS yet
+    SUBMITTED = "submitted"  # about to be handed over, or handed over and nothing heard yet
+    RUNNING = "running"  # the AgentOS has answered with an event
+    PAUSED = "paused"  # the run waits for a decision
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"  # handed over, and nobody can tell whether it arrived
+
+
+_ENDS = frozenset({RunPhase.COMPLETED, RunPhase.FAILED, RunPhase.CANCELLED, RunPhase.UNKNOWN})
+OVER = _ENDS
+RUN_TRANSITIONS: Mapping[RunPhase, frozenset[RunPhase]] = {
+    RunPhase.WAITING: frozenset({RunPhase.SUBMITTED, RunPhase.FAILED, RunPhase.CANCELLED}),
+    RunPhase.SUBMITTED: frozenset({RunPhase.RUNNING, RunPhase.PAUSED}) | _ENDS,
+    RunPhase.RUNNING: frozenset({RunPhase.PAUSED}) | _ENDS,
+    RunPhase.PAUSED: frozenset({RunPhase.RUNNING}) | _ENDS,
+} | {end: frozenset[RunPhase]() for end in _ENDS}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewRun:
+    """What is known of a turn when its message is accepted. Ids as Feishu gives them; `requester` is an open id."""
+
+    turn_id: str
+    seq: int
+    scope: str
+    generation: int
+    session_id: str
+    target_type: str
+    target_id: str
+    app_id: str
+    tenant_key: str
+    requester: str
+    chat_id: str
+    thread_id: str | None
+    message_id: str
+    language: Lang
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRow(NewRun):
+    """A row of `runs`. Times are UTC epoch milliseconds; None means it has not happened."""
+
+    run_id: str | None
+    state: RunPhase
+    reason: str | None
+    cancel_requested_ms: int | None
+    accepted_ms: int
+    submitted_ms: int | None
+    finished_ms: int | None
+    reaction_id: str | None
+    card_id: str | None
+    card_message_id: str | None
+    card_sequence: int
+
+    @classmethod
+    def from_row(cls, row: Row) -> "RunRow":
+        values = {field.name: row[field.name] for field in fields(cls)}
+        return cls(**values | {"state": RunPhase(row["state"])})
+
+
+def short_run_id(run_id: str | None) -> str:
+    """What people see and type of a run id: its first eight characters."""
+    return (run_id or "")[:8] or "–"
+
+
+OPEN = """
+INSERT INTO runs (turn_id, seq, scope, generation, session_id, target_type, target_id, app_id, tenant_key, requester,
+    chat_id, thread_id, message_id, language, state, accepted_ms)
+VALUES (:turn_id, :seq, :scope, :generation, :session_id, :target_type, :target_id, :app_id, :tenant_key, :requester,
+    :chat_id, :thread_id, :message_id, :language, 'waiting', :now)
+"""
+
+
+def open_run(tx: Tx, run: NewRun) -> None:
+    """Write a turn's row, in the transaction that accepts its message."""
+    values = {field.name: getattr(run, field.name) for field in fields(run)}
+    tx.execute(OPEN, values | {"now": tx.now_ms})
+
+
+BY_TURN = "SELECT * FROM runs WHERE turn_id = :turn"
+
+
+def run_of_turn(tx: Tx, turn_id: str) -> RunRow | None:
+    """The turn's row."""
+    row = tx.one(BY_TURN, {"turn": turn_id})
+    return RunRow.from_row(row) if row else None
+
+
+SUBMITTED = """
+UPDATE runs SET state = 'submitted', run_id = :run, submitted_ms = :now
+WHERE turn_id = :turn AND state = 'waiting' AND cancel_requested_ms IS NULL
+"""
+
+
+def mark_submitted(tx: Tx, turn_id: str, run_id: str) -> bool:
+    """The run is about to be handed over under `run_id`; False when somebody asked to stop it before."""
+    return bool(tx.execute(SUBMITTED, {"turn": turn_id, "run": run_id, "now": tx.now_ms}))
+
+
+RUNNING = """
+UPDATE runs SET state = 'running', run_id = :run WHERE turn_id = :turn AND state IN ('submitted', 'running', 'paused')
+RETURNING cancel_requested_ms
+"""
+
+
+def mark_running(tx: Tx, turn_id: str, run_id: str) -> bool:
+    """The AgentOS answered, with this run id; True when a stop was asked for meanwhile."""
+    row = tx.one(RUNNING, {"turn": turn_id, "run": run_id})
+    return row is not None and row["cancel_requested_ms"] is not None
+
+
+CLOSE = """
+UPDATE runs SET state = :state, reason = :reason, finished_ms = :now
+WHERE turn_id = :turn AND state IN ('waiting', 'submitted', 'running', 'paused')
+"""
+
+
+def close_run(tx: Tx, turn_id: str, state: RunPhase, reason: str | None = None) -> bool:
+    """Write how the turn ended; False when that was written before."""
+    finished = None if state is RunPhase.PAUSED else tx.now_ms
+    return bool(tx.execute(CLOSE, {"turn": turn_id, "state": state, "reason": reason, "now": finished}))
+
+
+REQUEST_CANCEL = """
+UPDATE runs SET cancel_requested_ms = COALESCE(cancel_requested_ms, :now)
+WHERE turn_id = :turn AND state IN ('waiting', 'submitted', 'running', 'paused')
+"""
+
+
+def request_cancel(tx: Tx, turn_id: str) -> bool:
+    """Record that the turn shall stop; False when it is over. The run's own end decides how it ended."""
+    return bool(tx.execute(REQUEST_CANCEL, {"turn": turn_id, "now": tx.now_ms}))
+
+
+ACTIVE = """
+SELECT * FROM runs WHERE scope = :scope AND state IN ('waiting', 'submitted', 'running') ORDER BY seq LIMIT :most
+"""
+
+
+def active_runs(tx: Tx, scope: str, most: int = 1000) -> list[RunRow]:
+    """Turns of the scope that are not over, oldest first; those that wait for their turn are among them."""
+    return [RunRow.from_row(row) for row in tx.all(ACTIVE, {"scope": scope, "most": most})]
+
+
+RECENT = """
+SELECT * FROM runs WHERE scope = :scope AND state NOT IN ('waiting', 'submitted', 'running')
+ORDER BY seq DESC LIMIT :most
+"""
+
+
+def recent_runs(tx: Tx, scope: str, most: int = 5) -> list[RunRow]:
+    """Turns of the scope that have ended or paused, newest first."""
+    return [RunRow.from_row(row) for row in tx.all(RECENT, {"scope": scope, "most": most})]
+
+
+# A prefix is compared as text between two bounds, so that an index can serve and no wildcard can be smuggled in.
+BY_PREFIX = "SELECT * FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORDER BY seq DESC LIMIT 2"
+PREFIX_LEAST = 6
+
+
+def find_run(tx: Tx, given: str) -> RunRow | None:
+    """The run with this id, or with an id that begins so (six characters at least, and only one such run)."""
+    if len(given) < PREFIX_LEAST:
+        return None
+    rows = tx.all(BY_PREFIX, {"prefix": given, "beyond": given + "\U0010ffff"})
+    exact = [row for row in rows if row["run_id"] == given]
+    found = exact or (rows if len(rows) == 1 else [])
+    return RunRow.from_row(found[0]) if found else None
+
+
+CARD = "UPDATE runs SET card_id = :card, card_sequence = :sequence WHERE turn_id = :turn"
+CARD_MESSAGE = "UPDATE runs SET card_message_id = :message WHERE turn_id = :turn"
+SEQUENCE = "UPDATE runs SET card_sequence = :sequence WHERE turn_id = :turn AND card_sequence < :sequence"
+REACTION = "UPDATE runs SET reaction_id = :reaction WHERE turn_id = :turn"
+
+
+def remember_card(tx: Tx, turn_id: str, card_id: str, sequence: int) -> None:
+    """The card entity made for this turn; `sequence` is the highest number that may have been used on it."""
+    tx.execute(CARD, {"turn": turn_id, "card": card_id, "sequence": sequence})
+
+
+def remember_card_message(tx: Tx, turn_id: str, message_id: str) -> None:
+    """The message that carries the card."""
+    tx.execute(CARD_MESSAGE, {"turn": turn_id, "message": message_id})
+
+
+def reserve_sequence(tx: Tx, turn_id: str, up_to: int) -> None:
+    """Sequence numbers up to this one may be used from now on; after a crash the next is above them (gaps are fine)."""
+    tx.execute(SEQUENCE, {"turn": turn_id, "sequence": up_to})
+
+
+def remember_reaction(tx: Tx, turn_id: str, reaction_id: str | None) -> None:
+    """The reaction on the person's message that says it was taken; None once it is removed."""
+    tx.execute(REACTION, {"turn": turn_id, "reaction": reaction_id})
