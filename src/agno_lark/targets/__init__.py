@@ -24,6 +24,7 @@ from agno_lark.targets.protocol import (
     TargetInfo,
     TargetType,
 )
+from agno_lark.targets.remote import RemoteTarget, build_remote_target
 from agno_lark.targets.run_view import RunFault, RunView, Step, StepKind, StepState, ending, fold
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "FaultReason",
     "FollowLimits",
     "FollowStart",
+    "RemoteTarget",
     "RunEvent",
     "RunFault",
     "RunRef",
@@ -48,6 +50,7 @@ __all__ = [
     "Target",
     "TargetInfo",
     "TargetType",
+    "build_remote_target",
     "ending",
     "fold",
 ]

@@ -64,6 +64,7 @@ class FaultReason(StrEnum):
     UNAUTHORIZED = "unauthorized"  # 401 or 403: the token is wrong, missing, or may not use this target
     NOT_FOUND = "not_found"  # 404: no such target, or no such run
     INVALID = "invalid"  # another 4xx: AgentOS refuses the request as it is
+    APPROVAL_PENDING = "approval_pending"  # 403 to a continuation: an admin has to decide first
     CONFLICT = "conflict"  # 409: somebody else owns, continues or has ended this run
     BUSY = "busy"  # 429: too many requests, or a full queue; try again later
     SERVER_ERROR = "server_error"  # 5xx
@@ -221,7 +222,7 @@ class Target(Protocol):
     ) -> AsyncGenerator[RunEvent]:
         """Continue a paused run; yield events as `submit` does. NOT idempotent: look with `find` before a second try.
 
-        CONFLICT: owned elsewhere; UNAUTHORIZED: an admin's approval is still pending; NOT_FOUND: gone.
+        CONFLICT: owned elsewhere; APPROVAL_PENDING: an admin has to decide first; NOT_FOUND: gone.
         """
         ...
 

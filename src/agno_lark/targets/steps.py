@@ -114,10 +114,16 @@ def _fold_part(steps: Steps, kind: str, data: Mapping[str, Any], step_id: str, s
         id=step_id,
         kind=step_kind,
         name=name,
-        parent=text_of(data.get("parent_run_id")) if step_kind is StepKind.MEMBER else "",
+        parent=_parent(steps, data) if step_kind is StepKind.MEMBER else "",
         started_ms=time_ms(data),
     )
     return _put(steps, _after(old, kind, data))
+
+
+def _parent(steps: Steps, data: Mapping[str, Any]) -> str:
+    """A member's leader is a member itself, or a workflow step's executor, or (then "") the run."""
+    candidates = (text_of(data.get("parent_run_id")), text_of(data.get("step_id")))
+    return next((step_id for step_id in candidates if _find(steps, step_id) is not None), "")
 
 
 def _after(step: Step, kind: str, data: Mapping[str, Any]) -> Step:
@@ -129,8 +135,8 @@ def _after(step: Step, kind: str, data: Mapping[str, Any]) -> Step:
     if kind in _RUN_ENDS:
         text = step.text or (answer_text(data.get("content")) if _RUN_ENDS[kind] is StepState.DONE else "")
         state = _RUN_ENDS[kind]
-        if kind == "StepCompleted" and step.state is StepState.FAILED:
-            state = StepState.FAILED
+        if kind == "StepCompleted" and step.state in (StepState.FAILED, StepState.STOPPED):
+            state = step.state  # AgentOS "completes" a step whose executor failed or was cancelled
         return replace(step, state=state, text=text, ended_ms=time_ms(data))
     return step
 

@@ -1,0 +1,196 @@
+"""Staying with a run: over cuts, silence and restarts of AgentOS, until it ends or pauses.
+
+A submission or a continuation goes out once; after that only `/resume` is asked, which changes nothing. A run that
+AgentOS does not know is looked for a while (it may just be arriving), also by its turn id: a durable queue gives it
+another run id than ours.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agno_lark.clock import Clock
+from agno_lark.errors import TargetError
+from agno_lark.targets.protocol import (
+    SNAPSHOT_EVENT,
+    Continuation,
+    FaultReason,
+    FollowLimits,
+    FollowStart,
+    RunEvent,
+    RunRef,
+    RunRequest,
+    RunSnapshot,
+)
+from agno_lark.targets.run_view import ending, told_run_id
+
+__all__ = ["Source", "follow"]
+
+logger = logging.getLogger(__name__)
+
+_ABOUT_THE_STREAM = frozenset({"replay", "catch_up", "subscribed", SNAPSHOT_EVENT})
+_GO_ON = frozenset({FaultReason.INTERRUPTED, FaultReason.UNREACHABLE, FaultReason.SERVER_ERROR, FaultReason.BUSY})
+
+
+class Source(Protocol):
+    """The part of a Target that `follow` needs, and whether a cut can be healed at all."""
+
+    @property
+    def resumable(self) -> bool | None: ...
+
+    def submit(self, request: RunRequest) -> AsyncGenerator[RunEvent]: ...
+
+    def resume(self, run_id: str, session_id: str, after_index: int = -1) -> AsyncGenerator[RunEvent]: ...
+
+    def continue_run(
+        self, run_id: str, session_id: str, user_id: str, payload: Mapping[str, Any]
+    ) -> AsyncGenerator[RunEvent]: ...
+
+    async def find_by_turn(self, session_id: str, turn_id: str) -> RunSnapshot | None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pursuit:
+    """How far one `follow` has come."""
+
+    run_id: str
+    session_id: str
+    turn_id: str = ""
+    after_index: int = -1
+    confirmed: bool  # AgentOS has named this run id itself
+    first_request: bool  # the submission or continuation is still to go out
+    last_event_s: float
+    missing_since_s: float | None = None
+    reconnections: int = 0
+
+    def take(self, event: RunEvent, now_s: float) -> bool:
+        """Note an event; False for one that was seen before."""
+        if not self.confirmed and (told := told_run_id(event)):
+            self.run_id, self.confirmed = told, True
+        if event.index is not None:
+            if event.index <= self.after_index:
+                return False
+            self.after_index = event.index
+        self.missing_since_s = None
+        if event.name not in _ABOUT_THE_STREAM:
+            self.last_event_s, self.reconnections = now_s, 0
+        return True
+
+    def verdict(self, fault: TargetError | None, resumable: bool | None, limits: FollowLimits, now_s: float) -> None:
+        """A stream has ended (`fault` None) or broken: return to ask again, raise what the person is to hear."""
+        silent_s = now_s - self.last_event_s
+        if fault is not None and self.first_request and fault.reason != FaultReason.INTERRUPTED:
+            raise fault
+        if resumable is False:
+            raise fault or _cut(FaultReason.INTERRUPTED, "the stream ended before the run did, and can't be resumed")
+        if fault is not None and fault.reason == FaultReason.NOT_FOUND:
+            self.missing_since_s = now_s if self.missing_since_s is None else self.missing_since_s
+            if now_s - self.missing_since_s >= limits.missing_grace_s:
+                raise fault
+        elif fault is not None and fault.reason not in _GO_ON:
+            raise fault
+        if silent_s >= limits.run_timeout_s:
+            raise _cut(FaultReason.TIMEOUT, f"no event of the run for {silent_s:.0f} s; last: {fault or 'silence'}")
+
+    def pause_s(self, limits: FollowLimits, chance: float) -> float:
+        """How long to wait before asking again; `chance` in 0..1 keeps many followers from coming back as one."""
+        longest = min(limits.backoff_max_s, limits.backoff_first_s * 2.0 ** min(self.reconnections, 20))
+        return longest * (0.5 + chance / 2)
+
+
+async def follow(source: Source, start: FollowStart, *, limits: FollowLimits, clock: Clock) -> AsyncGenerator[RunEvent]:
+    """See `Target.follow`."""
+    pursuit = _begin(start, clock.monotonic_s())
+    while True:
+        fault: TargetError | None = None
+        async with aclosing(_open(source, start, pursuit)) as events:
+            while True:
+                try:
+                    event = await _next(events, pursuit.last_event_s + limits.run_timeout_s - clock.monotonic_s())
+                except TargetError as error:
+                    fault = error
+                    break
+                if event is None:
+                    break
+                pursuit.first_request = False
+                if not pursuit.take(event, clock.monotonic_s()):
+                    continue
+                yield event
+                if ending(event, pursuit.run_id) is not None:
+                    return
+        pursuit.verdict(fault, source.resumable, limits, clock.monotonic_s())
+        pursuit.first_request = False
+        logger.info(
+            "following a run again",
+            extra={
+                "action": "run.resume",
+                "run_id": pursuit.run_id,
+                "after_index": pursuit.after_index,
+                "reason": fault.reason if fault else "ended",
+            },
+        )
+        await asyncio.sleep(pursuit.pause_s(limits, random.random()))
+        pursuit.reconnections += 1
+        if not pursuit.confirmed and pursuit.turn_id:
+            await _look_by_turn(source, pursuit)
+
+
+def _begin(start: FollowStart, now_s: float) -> _Pursuit:
+    match start:
+        case RunRequest(run_id=run_id, session_id=session_id, turn_id=turn_id):
+            return _Pursuit(
+                run_id=run_id,
+                session_id=session_id,
+                turn_id=turn_id,
+                confirmed=False,
+                first_request=True,
+                last_event_s=now_s,
+            )
+        case Continuation(ref=ref):
+            first_request = True
+        case RunRef() as ref:
+            first_request = False
+    return _Pursuit(
+        run_id=ref.run_id,
+        session_id=ref.session_id,
+        after_index=ref.after_index,
+        confirmed=not first_request,  # continuing a run that is over forks it, under a new id
+        first_request=first_request,
+        last_event_s=now_s,
+    )
+
+
+def _open(source: Source, start: FollowStart, pursuit: _Pursuit) -> AsyncGenerator[RunEvent]:
+    if pursuit.first_request and isinstance(start, RunRequest):
+        return source.submit(start)
+    if pursuit.first_request and isinstance(start, Continuation):
+        return source.continue_run(start.ref.run_id, start.ref.session_id, start.ref.user_id, start.payload)
+    return source.resume(pursuit.run_id, pursuit.session_id, pursuit.after_index)
+
+
+async def _next(events: AsyncGenerator[RunEvent], left_s: float) -> RunEvent | None:
+    """The next event, None at the stream's end. Raises TargetError."""
+    try:
+        async with asyncio.timeout(max(left_s, 0.0)):
+            return await anext(events, None)
+    except TimeoutError:
+        return None  # time is up: the verdict says so
+
+
+async def _look_by_turn(source: Source, pursuit: _Pursuit) -> None:
+    """Our submission's answer was lost: the run may have been taken under another id."""
+    try:
+        snapshot = await source.find_by_turn(pursuit.session_id, pursuit.turn_id)
+    except TargetError as error:
+        logger.debug("no look-up by turn", extra={"action": "run.find", "reason": error.reason})
+        return
+    if snapshot is not None:
+        pursuit.run_id, pursuit.confirmed = snapshot.run_id, True
+
+
+def _cut(reason: FaultReason, message: str) -> TargetError:
+    return TargetError(message, reason=reason, retryable=False)
