@@ -1,0 +1,59 @@
+"""The emoji under a person's message that says, within a second, that it was taken; gone when it is answered."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from agno_lark.feishu.api import OpenApi
+from agno_lark.feishu.codes import CallRefused
+
+__all__ = ["TAKEN", "Reactions"]
+
+logger = logging.getLogger(__name__)
+
+TAKEN = "OnIt"  # Feishu's emoji key: a person at work
+
+
+class Reactions:
+    """A courtesy, not a promise: where Feishu refuses it, it is left out and logged.
+
+    `remember(turn_id, reaction_id)` keeps the id where it survives a restart.
+    """
+
+    def __init__(self, api: OpenApi, remember: Callable[[str, str | None], Awaitable[None]]) -> None:
+        self._api = api
+        self._remember = remember
+        self._adding: dict[str, asyncio.Task[str | None]] = {}
+
+    def take(self, turn_id: str, message_id: str) -> None:
+        """Put the emoji there, in the background: nothing waits for it."""
+        self._adding[turn_id] = asyncio.create_task(self._add(turn_id, message_id), name=f"reaction-{turn_id}")
+
+    async def clear(self, turn_id: str, message_id: str, reaction_id: str | None) -> None:
+        """Take it away again. `reaction_id` is what the row remembers; one still on its way is waited for."""
+        adding = self._adding.pop(turn_id, None)
+        if adding is not None:
+            reaction_id = await adding or reaction_id
+        if reaction_id is None:
+            return
+        try:
+            await self._api.delete_reaction(message_id, reaction_id)
+        except CallRefused as error:
+            logger.info("a reaction stays", extra={"action": "reaction_refused", "code": error.code})
+            return
+        await self._remember(turn_id, None)
+
+    async def close(self) -> None:
+        """Let what is on its way arrive (at a stop); bounded by the API's own time limit."""
+        tasks, self._adding = list(self._adding.values()), {}
+        for task in tasks:
+            await task
+
+    async def _add(self, turn_id: str, message_id: str) -> str | None:
+        try:
+            reaction_id = await self._api.add_reaction(message_id, TAKEN)
+        except CallRefused as error:
+            logger.info("no reaction was added", extra={"action": "reaction_refused", "code": error.code})
+            return None
+        await self._remember(turn_id, reaction_id)
+        return reaction_id

@@ -1,0 +1,255 @@
+"""The streaming writer: one card a turn, always the newest view, never faster than Feishu allows.
+
+The text is ours (`RunView.text`): the SDK's stream controller drops repeated deltas (feishu.md section 3). Each write
+sends the whole text so far; what could not be written in time is simply overtaken by a newer view.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agno_lark.errors import StoreError
+from agno_lark.feishu.api import OpenApi
+from agno_lark.feishu.codes import CallRefused, ErrorKind
+from agno_lark.locale import Lang
+from agno_lark.replies.answer import ANSWER_ID, Ending, FinalPart, answer_text, final_parts, frame, running_card
+from agno_lark.replies.elements import Card
+from agno_lark.replies.place import Place
+from agno_lark.replies.poster import Poster
+from agno_lark.targets import RunView
+
+__all__ = ["CardMemory", "CardWriter"]
+
+logger = logging.getLogger(__name__)
+
+SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update costs a commit
+SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
+FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment
+# The next rung helps where it is the card that displeases; where the place or the app does, it cannot.
+_PLAINER_HELPS = frozenset({ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT, ErrorKind.OTHER})
+
+
+@dataclass(kw_only=True, slots=True)
+class CardMemory:
+    """What is remembered of a turn's card, now and over a restart.
+
+    `keep_card(card_id, sequence)`, `keep_message(message_id)` and `keep_sequence(up_to)` write it down and return once
+    it is on disk.
+    """
+
+    card_id: str | None
+    message_id: str | None
+    sequence: int
+    keep_card: Callable[[str, int], Awaitable[None]] = field(repr=False)
+    keep_message: Callable[[str], Awaitable[None]] = field(repr=False)
+    keep_sequence: Callable[[int], Awaitable[None]] = field(repr=False)
+
+
+class CardWriter:
+    """`start()`, any number of `show(view)`, then `finish(ending)` once. `abandon()` leaves the card as it is."""
+
+    def __init__(self, api: OpenApi, poster: Poster, place: Place, memory: CardMemory, *, turn_id: str, lang: Lang):
+        self._api = api
+        self._poster = poster
+        self._place = place
+        self._memory = memory
+        self._turn_id = turn_id
+        self._lang = lang
+        self._view = RunView()
+        self._stopping = False
+        self._ended = asyncio.Event()
+        self._opened = asyncio.Event()
+        self._parts_done = 0
+        self._reserved = memory.sequence
+        self._streaming = memory.card_id is None  # a card of a former life may have stopped streaming
+        self._shown_text = ""
+        self._shown_frame: tuple[object, ...] = ()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.operations = 0  # writes to this card, for the log and benchmarks
+
+    def start(self) -> None:
+        """Show the card; from here on it follows `show`."""
+        self._task = asyncio.create_task(self._follow(), name=f"card-{self._turn_id}")
+
+    def show(self, view: RunView) -> None:
+        """The run looks like this now. Never waits."""
+        self._view = view
+        self._changed.set()
+
+    def stopping(self) -> None:
+        """Somebody pressed Stop: say so instead of the button."""
+        self._stopping = True
+        self._changed.set()
+
+    async def finish(self, ending: Ending) -> None:
+        """Write the complete answer and return once Feishu has it. Raises `CallRefused` when nothing can be shown."""
+        self._ended.set()
+        self._changed.set()
+        if self._task is not None:
+            opened = asyncio.create_task(self._opened.wait())
+            await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
+            opened.cancel()
+            await self.abandon()  # an update still on its way has a lower sequence: it cannot undo the final one
+        parts = final_parts(ending, self._lang)
+        for wait_s in (*FINAL_WAITS_S, None):
+            try:
+                await self._write_final(parts)
+                return
+            except (CallRefused, StoreError) as error:
+                if not error.retryable or wait_s is None:
+                    raise
+            await asyncio.sleep(wait_s)
+
+    async def abandon(self) -> None:
+        """Stop writing; whoever takes the turn over goes on with this card."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, CallRefused):
+                await self._task
+
+    async def _follow(self) -> None:
+        try:
+            await self._open()
+        except (CallRefused, StoreError) as error:
+            self._log("a card could not be shown", error)
+            return  # finish() tries again, by other ways
+        self._opened.set()
+        while self._memory.card_id is not None and not self._ended.is_set():
+            await self._changed.wait()
+            self._changed.clear()
+            async with self._api.limits.card(self._memory.card_id):
+                pass
+            if self._ended.is_set():
+                return
+            try:
+                await self._write_newest(self._memory.card_id)
+            except StoreError:  # logged by the store; the next change tries again
+                continue
+            except CallRefused as error:
+                self._log("a card update was refused", error)
+                if error.kind is ErrorKind.SEQUENCE:
+                    await self._jump()
+                elif error.kind is ErrorKind.STREAMING_CLOSED:
+                    self._streaming = False
+                elif not error.retryable:
+                    return
+
+    async def _open(self) -> None:
+        if self._memory.card_id is None:
+            view = self._view
+            card = running_card(view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping)
+            card_id = await self._api.create_card(card)
+            self._remember_shown(view)
+            self._reserved = SEQUENCE_BLOCK
+            await self._memory.keep_card(card_id, self._reserved)
+            self._memory.card_id = card_id
+        if self._memory.message_id is None:
+            await self._send_entity(self._memory.card_id)
+
+    async def _send_entity(self, card_id: str) -> None:
+        sent = await self._poster.card_entity(self._place, card_id, f"{self._turn_id}-card")
+        await self._memory.keep_message(sent.message_id)
+        self._memory.message_id = sent.message_id
+
+    async def _write_newest(self, card_id: str) -> None:
+        view = self._view
+        text = answer_text(view, self._lang)
+        same_frame = frame(view, stopping=self._stopping) == self._shown_frame
+        if same_frame and text == self._shown_text:
+            return
+        sequence = await self._next_sequence()
+        if same_frame and self._streaming:
+            await self._api.update_element_content(card_id, ANSWER_ID, text, sequence)
+        else:
+            card = running_card(view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping)
+            await self._api.update_card(card_id, card, sequence)
+            self._streaming = True
+        self.operations += 1
+        self._remember_shown(view)
+
+    def _remember_shown(self, view: RunView) -> None:
+        self._shown_text = answer_text(view, self._lang)
+        self._shown_frame = frame(view, stopping=self._stopping)
+
+    async def _write_final(self, parts: list[FinalPart]) -> None:
+        for number, part in enumerate(parts[self._parts_done :], self._parts_done + 1):
+            if number == 1 and self._memory.card_id is not None:
+                await self._write_first(self._memory.card_id, part)
+            else:
+                await self._post(part, "card" if number == 1 else f"p{number}")
+            self._parts_done = number
+
+    async def _write_first(self, card_id: str, part: FinalPart) -> None:
+        """Into the card that is there. What is sent anew has another uuid than that card's message had."""
+        try:
+            if self._memory.message_id is None:
+                await self._send_entity(card_id)
+            for card in (part.card, part.plain):
+                try:
+                    await self._replace(card_id, card)
+                    return
+                except CallRefused as error:
+                    if error.kind not in _PLAINER_HELPS:
+                        raise
+                    self._log("a final card was refused; a plainer one follows", error)
+        except CallRefused as error:
+            if error.retryable:
+                raise
+            self._log("the card could not be completed; the answer follows as a message", error)
+            await self._post(part, "new")
+            return
+        await self._poster.text(self._place, part.text, f"{self._turn_id}-t1")
+        with contextlib.suppress(CallRefused):
+            await self._replace(card_id, part.stub)
+
+    async def _post(self, part: FinalPart, name: str) -> None:
+        """As a message of its own: a card, a plainer card, a text."""
+        for rung, card in enumerate((part.card, part.plain)):
+            try:
+                await self._poster.card(self._place, card, f"{self._turn_id}-{name}{'b' * rung}")
+                return
+            except CallRefused as error:
+                if error.kind not in _PLAINER_HELPS:
+                    raise
+                self._log("a card was refused; a plainer one follows", error)
+        await self._poster.text(self._place, part.text, f"{self._turn_id}-{name}t")
+
+    async def _replace(self, card_id: str, card: Card) -> None:
+        for is_last in (False, True):
+            async with self._api.limits.card(card_id):
+                pass
+            try:
+                await self._api.update_card(card_id, card, await self._next_sequence())
+                self.operations += 1
+                break
+            except CallRefused as error:
+                if error.kind is not ErrorKind.SEQUENCE or is_last:
+                    raise
+                await self._jump()
+        # The new card says it does not stream; this closes the mode where that alone should not.
+        with contextlib.suppress(CallRefused):
+            async with self._api.limits.card(card_id):
+                pass
+            settings = {"config": {"streaming_mode": False, "summary": card["config"]["summary"]}}
+            await self._api.update_card_settings(card_id, settings, await self._next_sequence())
+            self.operations += 1
+
+    async def _next_sequence(self) -> int:
+        following = self._memory.sequence + 1
+        if following > self._reserved:
+            self._reserved = following + SEQUENCE_BLOCK
+            await self._memory.keep_sequence(self._reserved)
+        self._memory.sequence = following
+        return following
+
+    async def _jump(self) -> None:
+        self._memory.sequence += SEQUENCE_JUMP
+        self._reserved = self._memory.sequence
+        await self._memory.keep_sequence(self._reserved)
+
+    def _log(self, message: str, error: CallRefused | StoreError) -> None:
+        what = {"kind": error.kind, "code": error.code} if isinstance(error, CallRefused) else {}
+        logger.warning(message, extra={"action": "card_refused", "turn": self._turn_id} | what)
