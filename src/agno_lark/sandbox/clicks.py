@@ -4,13 +4,14 @@ Rules (cards/README.md, Callback): 3 s to answer, never redelivered; until then 
 delayed update changed is undone; a streaming card takes no card from the answer; the token lives 30 min, two uses.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agno_lark.sandbox import events
 from agno_lark.sandbox.cards import refusal
 from agno_lark.sandbox.records import CardEdit, Json, Message, Person
-from agno_lark.sandbox.refusals import NoAnswer
+from agno_lark.sandbox.refusals import NoAnswer, UnknownThing
 
 if TYPE_CHECKING:
     from agno_lark.sandbox.world import World
@@ -68,6 +69,17 @@ class Clicks:
             world.tell("toast", message, toast=toast, person=person.open_id)
         return answer
 
+    async def press(self, person: Person, message: Message, label: str, *, form_value: Json | None = None) -> Json:
+        """Click the button that reads `label`. Raises UnknownThing where the card shows no such button to press."""
+        card = self._world.card_json(message) or {}
+        for button in _buttons(card):
+            if (button.get("text") or {}).get("content") == label:
+                if button.get("disabled"):
+                    raise UnknownThing(f"the button {label!r} is disabled")
+                return await self.click(person, message, _button_action(button, form_value))
+        labels = ", ".join(repr((b.get("text") or {}).get("content")) for b in _buttons(card)) or "none"
+        raise UnknownThing(f"the card has no button {label!r}; it has {labels}")
+
     def _apply(self, message: Message, answer: Json, before: Json | None) -> None:
         world = self._world
         card = answer.get("card")
@@ -99,3 +111,29 @@ class Clicks:
             CardEdit(at_ms=world.clock.now_ms(), kind=kind, sequence=entity.sequence, element_id="", text="")
         )
         world.card_changed(entity)
+
+
+def _buttons(node: Any) -> Iterator[Json]:
+    if isinstance(node, dict):
+        if node.get("tag") == "button":
+            yield node
+        for name in ("body", "elements", "columns", "actions"):
+            yield from _buttons(node.get(name))
+    elif isinstance(node, list):
+        for item in node:
+            yield from _buttons(item)
+
+
+def _button_action(button: Json, form_value: Json | None) -> Json:
+    """What a client sends for a button: the value of its callback, its name, and a form's values on submit."""
+    action: Json = {"tag": "button", "timezone": "Asia/Shanghai"}
+    for behavior in button.get("behaviors") or []:
+        if behavior.get("type") == "callback":
+            action["value"] = behavior.get("value")
+    if "value" not in action and "value" in button:
+        action["value"] = button["value"]
+    if button.get("name"):
+        action["name"] = button["name"]
+    if form_value is not None:
+        action["form_value"] = form_value
+    return action

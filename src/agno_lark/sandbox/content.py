@@ -14,16 +14,30 @@ __all__ = ["degraded_card", "received_post", "received_text", "shown_post", "sho
 type MentionOf = Callable[[str, str], Mention | None]
 """(open_id or app id, key) -> the mention, or None for somebody unknown here."""
 
-_AT = re.compile(r"<at\s+(?:user_id|id)=\"?([^\s\">]+)\"?[^>]*>(.*?)</at>|<at\s+(?:user_id|id)=\"?([^\s\">]+)\"?\s*/>", re.S)
+_AT = re.compile(
+    r"<at\s+(?:user_id|id)=\"?([^\s\">]+)\"?[^>]*>(.*?)</at>|<at\s+(?:user_id|id)=\"?([^\s\">]+)\"?\s*/>", re.S
+)
 _STYLE = re.compile(r"</?(?:b|i|u|s)>")
-_TEXTS = ("content", "title", "subtitle", "text", "header", "label", "placeholder", "options", "columns", "rows", "elements")
+_TEXTS = (
+    "content",
+    "title",
+    "subtitle",
+    "text",
+    "header",
+    "label",
+    "placeholder",
+    "options",
+    "columns",
+    "rows",
+    "elements",
+)
 
 
 def _keyed(text: str, mentions: list[Mention], mention_of: MentionOf) -> str:
     """Replace `<at>` tags by keys, appending to `mentions`; an unknown person's tag becomes `@name`."""
 
     def key(match: re.Match[str]) -> str:
-        who = match.group(1) or match.group(3)
+        who = match.group(1)
         if who == "all":
             return "@_all"
         for known in mentions:

@@ -4,7 +4,7 @@ import json
 
 from agno_lark.sandbox.records import App, Chat, Json, Mention, Message, Person
 
-__all__ = ["card_action", "envelope", "message_received", "message_recalled", "reaction_changed", "wire_content"]
+__all__ = ["card_action", "envelope", "message_recalled", "message_received", "reaction_changed", "wire_content"]
 
 MERGED = "Merged and Forwarded Message"
 

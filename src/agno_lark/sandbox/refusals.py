@@ -1,4 +1,4 @@
-"""How the sandbox says no: to the bot's calls (Refused), to a click (NoAnswer), to a test or the page (UnknownThing)."""
+"""How the sandbox says no: to a call (Refused), to a click (NoAnswer), to a test or the page (UnknownThing)."""
 
 from collections.abc import Mapping
 

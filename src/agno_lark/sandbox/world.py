@@ -4,6 +4,7 @@ One event loop owns a World. People's actions (`write`, `click`, ...) are corout
 arrives through the OpenAPI modules, which call the plain `bot_*` methods. Everything seen is told to `changes()`.
 """
 
+import copy
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
@@ -169,9 +170,7 @@ class World:
         """The mention of a person or of the bot (by open_id or app id) under `key`; None for strangers."""
         app = self.app
         if who in (app.bot_open_id, app.app_id):
-            return Mention(
-                key=key, open_id=app.bot_open_id, union_id=app.bot_union_id, name=app.bot_name, is_bot=True
-            )
+            return Mention(key=key, open_id=app.bot_open_id, union_id=app.bot_union_id, name=app.bot_name, is_bot=True)
         person = self._people_by_id.get(who)
         if person is None:
             return None
@@ -214,7 +213,7 @@ class World:
             author_is_bot=message.sender_is_bot,
             kind=message.msg_type,
             text="" if message.recalled else text,
-            card=None if message.recalled else card,
+            card=None if message.recalled else copy.deepcopy(card),
             streaming=message.card_id is not None and self.is_streaming(self.cards[message.card_id]),
             reactions=tuple(reaction.emoji for reaction in message.reactions),
             recalled=message.recalled,
@@ -244,7 +243,7 @@ class World:
     ) -> Message:
         """A person writes text. `@Name` of a mentioned one becomes its key; others are put in front.
 
-        `mentions`: open_ids. `reply_to`: a message id (a quote; in a topic the reply stays there). `in_thread`: a topic.
+        `mentions`: open_ids. `reply_to`: a message id (a quote; in a topic it stays there). `in_thread`: a topic.
         `new_topic` with `reply_to`: the quoted message becomes a topic's root.
         """
         keyed, found = self._with_mentions(text, mention_bot=mention_bot, mentions=mentions)
@@ -377,6 +376,10 @@ class World:
     async def click(self, person: Person | str, message_id: str, action: Json) -> Json:
         """A person uses a card's control; returns the bot's answer, e.g. `{"toast": {...}}`. See `clicks`."""
         return await self.clicks.click(self.person(person), self.message(message_id), action)
+
+    async def press(self, person: Person | str, message_id: str, label: str, *, form_value: Json | None = None) -> Json:
+        """A person presses the button that reads `label`. Raises UnknownThing where there is none."""
+        return await self.clicks.press(self.person(person), self.message(message_id), label, form_value=form_value)
 
     # -- what is common to people and the bot ------------------------------------------------------------------------
 
