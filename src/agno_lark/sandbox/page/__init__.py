@@ -4,6 +4,6 @@ In: the world's messages and cards, and a person's typing and clicks. Out: HTML,
 world. Nothing survives here: the page is drawn from the world, again and again.
 """
 
-from .routes import page_router
+from agno_lark.sandbox.page.routes import page_router
 
 __all__ = ["page_router"]

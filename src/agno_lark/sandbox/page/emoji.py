@@ -5,15 +5,17 @@ import re
 __all__ = ["EMOJI", "REACTIONS", "emoji", "with_emoji"]
 
 EMOJI: dict[str, str] = {
-    "THUMBSUP": "👍", "ThumbsDown": "👎", "OK": "👌", "DONE": "✅", "CheckMark": "✅", "CrossMark": "❌", "HEART": "❤️",
-    "APPLAUSE": "👏", "CLAP": "👏", "FISTBUMP": "🤜", "MUSCLE": "💪", "JIAYI": "➕", "SMILE": "😊", "LAUGH": "😄", "LOL": "😂",
-    "FACEPALM": "🤦", "LOVE": "😍", "WINK": "😉", "PROUD": "😎", "THINKING": "🤔", "CRY": "😢", "SOB": "😭", "ANGRY": "😠",
-    "SURPRISED": "😮", "SHOCKED": "😱", "SWEAT": "😅", "SLEEP": "😴", "THANKS": "🙏", "FINGERHEART": "🫰", "PRAISE": "🌹",
-    "PARTY": "🎉", "FIRE": "🔥", "ROCKET": "🚀", "Get": "🫡", "OnIt": "🏃", "OneSecond": "⏳", "Typing": "⌨️", "LGTM": "🆗",
-    "Hundred": "💯", "Alarm": "⏰", "EYES": "👀", "GLANCE": "👀", "WAVE": "👋", "ROSE": "🌹", "COFFEE": "☕", "BEER": "🍺",
-    "CAKE": "🎂", "GIFT": "🎁", "Trophy": "🏆", "BOMB": "💣", "Pin": "📌", "StatusReading": "📖", "StatusInFlight": "✈️",
-    "Loudspeaker": "📢", "Sigh": "😮‍💨", "BLUSH": "☺️", "WOW": "🤩", "SALUTE": "🫡", "SKULL": "💀", "MeMeMe": "🙋", "Yes": "✔️",
-    "No": "🚫", "WHAT": "❓", "StatusEnjoyLife": "🌴", "Lemon": "🍋", "Music": "🎵", "HUG": "🤗", "SHAKE": "🤝", "SNEER": "😏",
+    "THUMBSUP": "👍", "ThumbsDown": "👎", "OK": "👌", "DONE": "✅", "CheckMark": "✅", "CrossMark": "❌",
+    "HEART": "❤️", "APPLAUSE": "👏", "CLAP": "👏", "FISTBUMP": "🤜", "MUSCLE": "💪", "JIAYI": "➕",
+    "SMILE": "😊", "LAUGH": "😄", "LOL": "😂", "FACEPALM": "🤦", "LOVE": "😍", "WINK": "😉", "PROUD": "😎",
+    "THINKING": "🤔", "CRY": "😢", "SOB": "😭", "ANGRY": "😠", "SURPRISED": "😮", "SHOCKED": "😱",
+    "SWEAT": "😅", "SLEEP": "😴", "THANKS": "🙏", "FINGERHEART": "🫰", "PRAISE": "🌹", "PARTY": "🎉",
+    "FIRE": "🔥", "ROCKET": "🚀", "Get": "🫡", "OnIt": "🏃", "OneSecond": "⏳", "Typing": "⌨️",
+    "LGTM": "🆗", "Hundred": "💯", "Alarm": "⏰", "EYES": "👀", "GLANCE": "👀", "WAVE": "👋", "ROSE": "🌹",
+    "COFFEE": "☕", "BEER": "🍺", "CAKE": "🎂", "GIFT": "🎁", "Trophy": "🏆", "BOMB": "💣", "Pin": "📌",
+    "StatusReading": "📖", "StatusInFlight": "✈️", "Loudspeaker": "📢", "Sigh": "😮‍💨", "BLUSH": "☺️",
+    "WOW": "🤩", "SALUTE": "🫡", "SKULL": "💀", "MeMeMe": "🙋", "Yes": "✔️", "No": "🚫", "WHAT": "❓",
+    "StatusEnjoyLife": "🌴", "Lemon": "🍋", "Music": "🎵", "HUG": "🤗", "SHAKE": "🤝", "SNEER": "😏",
 }  # fmt: skip
 REACTIONS = ("THUMBSUP", "DONE", "HEART", "APPLAUSE", "LAUGH", "THINKING")
 UPPER = {key.upper(): mark for key, mark in EMOJI.items()}

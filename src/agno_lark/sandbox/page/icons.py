@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
-from .looks import colour
+from agno_lark.sandbox.page.looks import colour
 
 __all__ = ["draw_icon", "icon"]
 
@@ -35,7 +35,10 @@ PATHS: dict[str, str] = {
     "error": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM9 9l6 6M15 9l-6 6",
     "file": "M6 3h8l4 4v14H6zM14 3v4h4",
     "folder": "M3 6h6l2 2h10v11H3z",
-    "group": "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20a6.5 6.5 0 0 1 13 0M16 4.4a3.5 3.5 0 0 1 0 6.2M18 14.5a6.5 6.5 0 0 1 3.5 5.5",
+    "group": (
+        "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM2.5 20a6.5 6.5 0 0 1 13 0M16 4.4a3.5 3.5 0 0 1 0 6.2"
+        "M18 14.5a6.5 6.5 0 0 1 3.5 5.5"
+    ),
     "hash": "M9 4 7 20M17 4l-2 16M4 9h17M3 15h17",
     "image": "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01",
     "info": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM12 11v5M12 8v.01",
@@ -53,7 +56,10 @@ PATHS: dict[str, str] = {
     "robot": "M5 9h14v10H5zM12 9V5M12 4v.01M9 13v1.5M15 13v1.5M2.5 12.5v3M21.5 12.5v3",
     "search": "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14ZM20 20l-4-4",
     "send": "M4 12 20 4l-4 16-5-6zM11 14l9-10",
-    "setting": "M12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1M5.6 18.4l2.1-2.1M16.3 7.7l2.1-2.1",
+    "setting": (
+        "M12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1"
+        "M5.6 18.4l2.1-2.1M16.3 7.7l2.1-2.1"
+    ),
     "sheet": "M4 4h16v16H4zM4 10h16M4 15h16M10 4v16",
     "star": "m12 4 2.4 5 5.6.8-4 4 .9 5.7-4.9-2.7-4.9 2.7.9-5.7-4-4 5.6-.8z",
     "stop": "M7 7h10v10H7z",
@@ -69,14 +75,14 @@ PATHS: dict[str, str] = {
     "yes": "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18ZM8 12.5l2.7 2.7L16 9.5",
 }
 SAME = {
-    "bitable": "sheet", "chatbot": "robot", "myai": "robot", "ai": "robot", "bot": "robot", "check": "yes", "succeed": "yes",
-    "done": "yes", "calender": "calendar", "contacts": "group", "department": "group", "docx": "doc", "wiki": "doc",
-    "notes": "doc", "expand": "down", "history": "time", "clock": "time", "schedule": "time", "hide": "lock",
-    "language": "hash", "no": "error", "cancel": "error", "person": "member", "user": "member", "pin": "star",
-    "collection": "star", "reject": "error", "report": "doc", "robot": "robot", "safe": "lock", "settings": "setting",
-    "share": "link", "table": "sheet", "task": "todo", "tab": "todo", "trash": "delete", "undo": "recall", "url": "link",
-    "loading": "time", "emoji": "emoji", "picture": "image", "message": "chat", "forward": "right", "left": "back",
-    "tool": "setting", "mic": "voice", "ok": "yes",
+    "bitable": "sheet", "chatbot": "robot", "myai": "robot", "ai": "robot", "bot": "robot", "check": "yes",
+    "succeed": "yes", "done": "yes", "calender": "calendar", "contacts": "group", "department": "group",
+    "docx": "doc", "wiki": "doc", "notes": "doc", "expand": "down", "history": "time", "clock": "time",
+    "schedule": "time", "hide": "lock", "language": "hash", "no": "error", "cancel": "error", "person": "member",
+    "user": "member", "pin": "star", "collection": "star", "reject": "error", "report": "doc", "safe": "lock",
+    "settings": "setting", "share": "link", "table": "sheet", "task": "todo", "tab": "todo", "trash": "delete",
+    "undo": "recall", "url": "link", "loading": "time", "picture": "image", "message": "chat", "forward": "right",
+    "left": "back", "tool": "setting", "mic": "voice", "ok": "yes",
 }  # fmt: skip
 UNKNOWN = "M12 15.5a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7Z"
 WORD = re.compile(r"[a-z]+")

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 __all__ = ["HUES", "colour", "edges", "pixels", "spacing", "tag_hue", "text_size"]
 
 HUES = frozenset(
-    "blue carmine green indigo lime grey orange purple red sunflower turquoise violet wathet yellow neutral".split()
-)
+    {
+        "blue", "carmine", "green", "indigo", "lime", "grey", "orange", "purple", "red", "sunflower", "turquoise",
+        "violet", "wathet", "yellow", "neutral",
+    }
+)  # fmt: skip
 SIZES_PX = {
     "heading-0": 30,
     "heading-1": 24,

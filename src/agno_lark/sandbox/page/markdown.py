@@ -7,26 +7,46 @@ Source of the rules: cards/README.md, "Markdown component".
 from collections.abc import Sequence
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from .emoji import with_emoji
-from .html import Piece, el, join, lines, safe_url
-from .icons import draw_icon
-from .scene import Scene
-from .tags import closing, opening, read_tag
+from agno_lark.sandbox.page.emoji import with_emoji
+from agno_lark.sandbox.page.html import Piece, el, join, lines, safe_url
+from agno_lark.sandbox.page.icons import draw_icon
+from agno_lark.sandbox.page.scene import Scene
+from agno_lark.sandbox.page.tags import TAG, closing, opening, read_tag
 
 __all__ = ["lark_md", "markdown"]
 
 
+def _feishu_tag(state: StateInline, silent: bool) -> bool:
+    """CommonMark knows no `_` in tag names; Feishu does (`<text_tag>`)."""
+    found = TAG.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("html_inline", "", 0).content = found.group()
+    state.pos = found.end()
+    return True
+
+
+def _any_link(url: str) -> bool:
+    """Addresses are judged while drawing (html.safe_url), where a bad one still leaves its text."""
+    return True
+
+
 def _parser(preset: str, on: Sequence[str], off: Sequence[str]) -> MarkdownIt:
     parser = MarkdownIt(preset, {"html": True, "maxNesting": 40}).enable(on).disable(off)
-    parser.validateLink = lambda address: True  # type: ignore[method-assign] # judged while drawing, so text stays
+    parser.inline.ruler.before("html_inline", "feishu_tag", _feishu_tag)
+    parser.validateLink = _any_link  # type: ignore[method-assign]
     return parser
 
 
 FULL = _parser("commonmark", ("table", "strikethrough"), ("html_block", "reference"))
-SMALL = _parser("zero", ("newline", "emphasis", "strikethrough", "link", "html_inline", "escape", "entity", "autolink"), ())
+SMALL = _parser(
+    "zero", ("newline", "emphasis", "strikethrough", "link", "html_inline", "escape", "entity", "autolink"), ()
+)
 PLAIN_BLOCKS = {
     "blockquote": "blockquote", "list_item": "li", "bullet_list": "ul", "thead": "thead", "tbody": "tbody", "tr": "tr",
     "strong": "strong", "em": "em", "s": "s",
@@ -57,14 +77,26 @@ def _blocks(tokens: Sequence[Token], scene: Scene) -> Markup:
             # A tight list's paragraphs are hidden: the text stands in the item itself.
             out.append(None if token.hidden else _mark("p", token, 'class="md-p"'))
         elif name == "heading":
-            out.append(_mark("p", token, Markup('class="md-h md-{}" role="heading" aria-level="{}"').format(token.tag, token.tag[1:])))
+            out.append(
+                _mark(
+                    "p",
+                    token,
+                    Markup('class="md-h md-{}" role="heading" aria-level="{}"').format(token.tag, token.tag[1:]),
+                )
+            )
         elif name == "ordered_list":
             out.append(_mark("ol", token, Markup('start="{}"').format(token.attrGet("start") or 1)))
         elif name == "table":
-            out.append(Markup('<div class="md-table" tabindex="0"><table>') if token.nesting == 1 else Markup("</table></div>"))
+            out.append(
+                Markup('<div class="md-table" tabindex="0"><table>') if token.nesting == 1 else Markup("</table></div>")
+            )
         elif name in ("th", "td"):
             align = str(token.attrGet("style") or "").removeprefix("text-align:")
-            out.append(_mark(name, token, Markup('class="to-{}"').format(align) if align in ("left", "right", "center") else ""))
+            out.append(
+                _mark(
+                    name, token, Markup('class="to-{}"').format(align) if align in ("left", "right", "center") else ""
+                )
+            )
         elif name in PLAIN_BLOCKS:
             out.append(_mark(PLAIN_BLOCKS[name], token))
         else:
@@ -75,7 +107,7 @@ def _blocks(tokens: Sequence[Token], scene: Scene) -> Markup:
 def _mark(tag: str, token: Token, attributes: str = "") -> Markup:
     if token.nesting == -1:
         return Markup("</{}>").format(tag)
-    return Markup("<{}{}{}>").format(tag, " " if attributes else "", Markup(attributes))  # noqa: S704 - our own attributes
+    return Markup("<{}{}{}>").format(tag, " " if attributes else "", Markup(attributes))
 
 
 def _code(token: Token) -> Markup:
@@ -149,9 +181,9 @@ def _tag(source: str, waiting: list[tuple[str, str]], out: list[Piece], scene: S
     if tag.ends:
         names = [name for name, _ in waiting]
         if tag.name in names:
-            while waiting:
-                name, end = waiting.pop()
-                out.append(closing(end))
+            for name, mark in reversed(waiting.copy()):
+                waiting.pop()
+                out.append(closing(mark))
                 if name == tag.name:
                     return
         return

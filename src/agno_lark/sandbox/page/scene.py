@@ -11,11 +11,12 @@ LOCALES = {"zh": "zh_cn", "en": "en_us"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Face:
-    """A person or the bot as others see it. `hue` is a colour word of looks.py."""
+    """A person or the bot as others see it. `mark`: what stands in the round picture; `colour`: a CSS #rrggbb."""
 
     open_id: str
     name: str
-    hue: str = "blue"
+    mark: str = ""
+    colour: str = "#8f959e"
     is_bot: bool = False
 
 
@@ -59,7 +60,9 @@ def localised(holder: Mapping[str, Any], scene: Scene, key: str = "content") -> 
     plain = holder.get(key)
     if plain is None:
         source = holder.get(f"i18n_{key}") or holder.get("i18n")
-        plain = next((text for text in source.values() if isinstance(text, str)), "") if isinstance(source, dict) else ""
+        plain = (
+            next((text for text in source.values() if isinstance(text, str)), "") if isinstance(source, dict) else ""
+        )
     return plain if isinstance(plain, str) else str(plain)
 
 

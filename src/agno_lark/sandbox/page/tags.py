@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from .html import el, safe_url, styles
-from .icons import draw_icon
-from .looks import colour, tag_hue
-from .scene import Scene
+from agno_lark.sandbox.page.html import el, safe_url, styles
+from agno_lark.sandbox.page.icons import draw_icon
+from agno_lark.sandbox.page.looks import colour, tag_hue
+from agno_lark.sandbox.page.scene import Scene
 
 __all__ = ["Tag", "closing", "mention", "opening", "read_tag"]
 
@@ -39,7 +39,9 @@ def read_tag(text: str) -> Tag | None:
     attributes = {
         name.lower(): quoted or single or bare for name, quoted, single, bare in ATTRIBUTE.findall(found.group(3))
     }
-    return Tag(name=found.group(2).lower(), ends=bool(found.group(1)), whole=bool(found.group(4)), attributes=attributes)
+    return Tag(
+        name=found.group(2).lower(), ends=bool(found.group(1)), whole=bool(found.group(4)), attributes=attributes
+    )
 
 
 def mention(open_id: str, scene: Scene) -> Markup:
@@ -71,8 +73,12 @@ def opening(tag: Tag, scene: Scene) -> tuple[Markup, str | None]:
     if tag.name in ("a", "link"):
         return _open_link(own)
     if tag.name == "at":
-        ids = [name for name in (own.get("ids") or own.get("id") or own.get("user_id") or "").split(",") if name.strip()]
-        names = [mention(name.strip(), scene) for name in ids] or [el("span", {"class": "mention"}, f"@{own.get('email', '?')}")]
+        ids = [
+            name for name in (own.get("ids") or own.get("id") or own.get("user_id") or "").split(",") if name.strip()
+        ]
+        names = [mention(name.strip(), scene) for name in ids] or [
+            el("span", {"class": "mention"}, f"@{own.get('email', '?')}")
+        ]
         return Markup(" ").join(names), "" if not tag.whole else None
     if tag.name == "person":
         return _person(own, scene), "" if not tag.whole else None
@@ -91,7 +97,7 @@ def closing(end: str) -> Markup:
 
 
 def _open_span(css_class: str, style: str | None) -> Markup:
-    return Markup(str(el("span", {"class": css_class, "style": style})).removesuffix("</span>"))  # noqa: S704 - el escapes
+    return Markup(str(el("span", {"class": css_class, "style": style})).removesuffix("</span>"))
 
 
 def _open_link(own: Mapping[str, str]) -> tuple[Markup, str]:
@@ -99,7 +105,7 @@ def _open_link(own: Mapping[str, str]) -> tuple[Markup, str]:
     if address is None:
         return _open_span("dead-link", None), "span"
     whole = el("a", {"href": address, "target": "_blank", "rel": "noopener noreferrer"})
-    return Markup(str(whole).removesuffix("</a>")), "a"  # noqa: S704 - el escapes
+    return Markup(str(whole).removesuffix("</a>")), "a"
 
 
 def _person(own: Mapping[str, str], scene: Scene) -> Markup:

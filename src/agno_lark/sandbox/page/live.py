@@ -1,0 +1,82 @@
+"""The page's live half: changes of the world as server-sent events.
+
+Events: `row` {message_id, chat_id, thread_id, html, mine} for the chat that is open, `other` {chat_id, last} for the
+rest. Changes of one message that come close together are sent once, as it looks then; a slow browser only sees fewer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from agno_lark.sandbox.page.html import to_json
+from agno_lark.sandbox.page.rows import draw_row, preview, scene_for
+from agno_lark.sandbox.records import Change, Chat, Person
+from agno_lark.sandbox.world import World
+
+__all__ = ["live", "sse"]
+
+GATHER_S = 0.04
+PING_S = 15.0
+
+
+def sse(event: str, data: object) -> str:
+    """One server-sent event; the data is JSON on one line."""
+    return f"event: {event}\ndata: {to_json(data)}\n\n"
+
+
+def _told(world: World, chat: Chat, person: Person, change: Change) -> str | None:
+    """What the browser is told about one change, or None when it does not concern this person."""
+    message = world.messages.get(change.message_id)
+    where = world.chats.get(change.chat_id)
+    if message is None or where is None or change.kind == "toast" or person.open_id not in where.members:
+        return None
+    scene = scene_for(world, person)
+    if change.chat_id != chat.chat_id:
+        return sse("other", {"chat_id": change.chat_id, "last": preview(world, message, person, scene)})
+    return sse(
+        "row",
+        {
+            "message_id": message.message_id,
+            "chat_id": chat.chat_id,
+            "thread_id": message.thread_id or "",
+            "mine": message.sender_id == person.open_id,
+            "last": preview(world, message, person, scene),
+            "html": str(draw_row(world, message, person, scene)),
+        },
+    )
+
+
+async def live(world: World, chat: Chat, person: Person) -> AsyncIterator[str]:
+    """Events for one browser, until it goes away or the world ends."""
+    changes = world.changes()
+    waiting: dict[str, Change] = {}
+    news = asyncio.Event()
+
+    async def gather() -> None:
+        async for change in changes:
+            waiting.pop(change.message_id, None)
+            waiting[change.message_id] = change
+            news.set()
+
+    gathering = asyncio.create_task(gather(), name=f"page-live-{person.name}")
+    gathering.add_done_callback(lambda _task: news.set())
+    try:
+        yield "retry: 1000\n\n"
+        while not gathering.done() or waiting:
+            try:
+                await asyncio.wait_for(news.wait(), PING_S)
+            except TimeoutError:
+                yield ": still here\n\n"
+                continue
+            await asyncio.sleep(GATHER_S)
+            news.clear()
+            batch = list(waiting.values())
+            waiting.clear()
+            for change in batch:
+                told = _told(world, chat, person, change)
+                if told is not None:
+                    yield told
+            if gathering.done():
+                return
+    finally:
+        changes.close()
+        gathering.cancel()
