@@ -128,7 +128,9 @@ def _fold_root(view: RunView, kind: str, data: Mapping[str, Any]) -> RunView:
             return _ended(replace(view, text=answer_text(data.get("content")) or view.text), RunState.COMPLETED, data)
         case "RunError" | "WorkflowError":
             return _ended(view, RunState.FAILED, data)
-        case "RunCancelled" | "WorkflowCancelled":
+        case "RunCancelled":
+            return _ended(replace(view, text=_with_the_last_words(view.text, data)), RunState.CANCELLED, data)
+        case "WorkflowCancelled":
             return _ended(view, RunState.CANCELLED, data)
     return view
 
@@ -185,6 +187,12 @@ def _fuller(streamed: str, data: Mapping[str, Any]) -> str:
         return streamed
     rest = iter(content)
     return content if content.startswith(streamed) or all(letter in rest for letter in streamed) else streamed
+
+
+def _with_the_last_words(streamed: str, data: Mapping[str, Any]) -> str:
+    """A cancelled run's content may hold a delta that was not streamed any more; a workflow's is a mere notice."""
+    content = answer_text(data.get("content"))
+    return content if streamed and content.startswith(streamed) else streamed
 
 
 def _with_reasoning_step(reasoning: str, data: Mapping[str, Any]) -> str:

@@ -135,8 +135,8 @@ def _after(step: Step, kind: str, data: Mapping[str, Any]) -> Step:
     if kind in _RUN_ENDS:
         text = step.text or (answer_text(data.get("content")) if _RUN_ENDS[kind] is StepState.DONE else "")
         state = _RUN_ENDS[kind]
-        if kind == "StepCompleted" and step.state in (StepState.FAILED, StepState.STOPPED):
-            state = step.state  # AgentOS "completes" a step whose executor failed or was cancelled
+        if state is StepState.DONE and step.state in (StepState.FAILED, StepState.STOPPED):
+            state = step.state  # after a failure or a cancellation AgentOS still sends a "completed"
         return replace(step, state=state, text=text, ended_ms=time_ms(data))
     return step
 
