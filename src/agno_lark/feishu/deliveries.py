@@ -45,7 +45,8 @@ class Deliveries:
 
     def take(self, frame: InboundFrame, payload: bytes, send: Send) -> None:
         """Start one delivery. `send` writes to the socket it came from; once that is lost the event comes again."""
-        task = asyncio.create_task(self._deliver(frame, payload, send), name="feishu-event")
+        crowded = len(self._tasks) >= self._max_tasks
+        task = asyncio.create_task(self._deliver(frame, payload, send, crowded=crowded), name="feishu-event")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -59,7 +60,7 @@ class Deliveries:
         if left:
             await asyncio.wait(left)
 
-    async def _deliver(self, frame: InboundFrame, payload: bytes, send: Send) -> None:
+    async def _deliver(self, frame: InboundFrame, payload: bytes, send: Send, *, crowded: bool) -> None:
         started_s = time.monotonic()
         try:
             event = parse_event(payload)
@@ -74,6 +75,8 @@ class Deliveries:
         running: asyncio.Task[Mapping[str, Any] | None] | None = None
         try:
             async with asyncio.timeout(self._answer_within_s):
+                if crowded:
+                    raise TimeoutError("too many events wait already")
                 running = await self._start(event)
                 answer = await asyncio.shield(running)
                 code = _OK
@@ -86,8 +89,6 @@ class Deliveries:
             await self._finish_late(event, running)
 
     async def _start(self, event: Event) -> asyncio.Task[Mapping[str, Any] | None]:
-        if len(self._tasks) > self._max_tasks:
-            raise TimeoutError("too many events wait already")
         await self._places.acquire()
         self._tally.in_flight += 1
         running = asyncio.create_task(_run(self._accept, event), name="feishu-accept")
