@@ -216,17 +216,15 @@ def page_facts(world: World, person: Person, chat: Chat, example: list[str]) -> 
         "clock": clock_of,
         "chat_icon": {"p2p": "chat", "group": "group", "topic": "thread"},
         "page_json": to_json(
-
-                {
-                    "person": person.open_id,
-                    "language": person.language,
-                    "chat": chat.chat_id,
-                    "mode": chat.mode,
-                    "mentions": [bot, *(each.name for each in members)] if chat.mode != "p2p" else [],
-                    "labels": labels,
-                    "largest": LARGEST_FILE,
-                }
-
+            {
+                "person": person.open_id,
+                "language": person.language,
+                "chat": chat.chat_id,
+                "mode": chat.mode,
+                "mentions": [bot, *(each.name for each in members)] if chat.mode != "p2p" else [],
+                "labels": labels,
+                "largest": LARGEST_FILE,
+            }
         ),
     }
 

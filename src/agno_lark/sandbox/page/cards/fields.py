@@ -162,10 +162,8 @@ def _picker(element: Element, pen: Pen) -> Markup:
     value = start.replace(" ", "T") if isinstance(start, str) else None
     control = el("input", {**_about(element, pen), "type": kind, "value": value})
     hint = text_of(element.get("placeholder"), pen.scene)
-    label = _label(element, pen)
-    if label is None and hint:
-        label = el("span", {"class": "picker-hint", "aria-hidden": "true"}, hint)
-    return _frame(element, pen, tag, el("div", {"class": "picker"}, label, control))
+    label = el("span", {"class": "picker-hint", "aria-hidden": "true"}, hint) if hint else None
+    return _frame(element, pen, tag, el("div", {"class": "picker", "data-filled": value is not None}, label, control))
 
 
 def _checker(element: Element, pen: Pen) -> Markup:

@@ -64,8 +64,9 @@ export function gather(form) {
   return found;
 }
 
-/** Writes the chosen texts into the closed multi-selects. */
+/** Writes the chosen texts into the closed multi-selects, and takes the hint off filled pickers. */
 export function showChoices(root) {
+  for (const picker of root.querySelectorAll(".picker")) picker.toggleAttribute("data-filled", Boolean(picker.querySelector("input").value));
   for (const details of root.querySelectorAll(".multi")) {
     const names = [...details.querySelectorAll("input:checked")].map((input) => input.parentElement.textContent.trim());
     const shown = details.querySelector(".multi-shown");
