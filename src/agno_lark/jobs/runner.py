@@ -30,12 +30,17 @@ type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobKind:
-    """What to do with jobs of one kind. `reconcile` gets the jobs whose former holder had begun an effect; without
-    one such a job ends as unknown."""
+    """What to do with jobs of one kind.
+
+    `reconcile` gets the jobs whose former holder had begun an effect; without one such a job ends as unknown. `give_up`
+    gets a job that ends because its handler failed in a way it did not foresee, to tell the person; what it returns is
+    the outcome.
+    """
 
     name: str
     handle: Handler
     reconcile: Handler | None = None
+    give_up: Callable[[Job, Outcome], Awaitable[Outcome]] | None = None
 
 
 class Lease:
@@ -193,12 +198,21 @@ class Runner:
                 "a job failed unexpectedly", extra={"action": "job_failed", "job": job.id, "kind": job.kind}
             )
             what = f"{type(error).__name__}: {error}"
-            if lease.effect_begun:
-                return Outcome(state=JobState.UNKNOWN, error=what)
-            if job.attempts >= ATTEMPTS_MOST:
-                return Outcome(state=JobState.FAILED, error=what)
-            delay_ms = BACK_OFF_MS[min(job.attempts, len(BACK_OFF_MS)) - 1]
-            return Outcome(state=JobState.QUEUED, error=what, delay_ms=delay_ms)
+            if not lease.effect_begun and job.attempts < ATTEMPTS_MOST:
+                delay_ms = BACK_OFF_MS[min(job.attempts, len(BACK_OFF_MS)) - 1]
+                return Outcome(state=JobState.QUEUED, error=what, delay_ms=delay_ms)
+            return await self._give_up(
+                kind, job, Outcome(state=JobState.UNKNOWN if lease.effect_begun else JobState.FAILED, error=what)
+            )
+
+    async def _give_up(self, kind: JobKind, job: Job, outcome: Outcome) -> Outcome:
+        if kind.give_up is None:
+            return outcome
+        try:
+            return await kind.give_up(job, outcome)
+        except Exception:  # the job border once more: telling the person failed too
+            logger.exception("nobody could be told that a job failed", extra={"action": "job_untold", "job": job.id})
+            return outcome
 
     async def _record(self, job: Job, outcome: Outcome) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["button", "card", "folded", "grey", "markdown"]
+__all__ = ["Card", "Element", "button", "card", "folded", "grey", "markdown", "plain"]
 
 type Element = dict[str, Any]
 type Card = dict[str, Any]

@@ -68,6 +68,7 @@ class NewRun:
     tenant_key: str
     requester: str
     chat_id: str
+    chat_type: str
     thread_id: str | None
     message_id: str
     language: Lang
@@ -102,9 +103,9 @@ def short_run_id(run_id: str | None) -> str:
 
 OPEN = """
 INSERT INTO runs (turn_id, seq, scope, generation, session_id, target_type, target_id, app_id, tenant_key, requester,
-    chat_id, thread_id, message_id, language, state, accepted_ms)
+    chat_id, chat_type, thread_id, message_id, language, state, accepted_ms)
 VALUES (:turn_id, :seq, :scope, :generation, :session_id, :target_type, :target_id, :app_id, :tenant_key, :requester,
-    :chat_id, :thread_id, :message_id, :language, 'waiting', :now)
+    :chat_id, :chat_type, :thread_id, :message_id, :language, 'waiting', :now)
 """
 
 

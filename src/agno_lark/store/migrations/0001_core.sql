@@ -65,6 +65,7 @@ CREATE TABLE runs (
     tenant_key TEXT NOT NULL,
     requester TEXT NOT NULL,
     chat_id TEXT NOT NULL,
+    chat_type TEXT NOT NULL, -- p2p | group
     thread_id TEXT,
     message_id TEXT NOT NULL,
     language TEXT NOT NULL,

@@ -1,0 +1,269 @@
+"""The bridge: puts the parts together; start, drain, stop."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from agno_lark.clock import Clock, Ids, RandomIds, SystemClock
+from agno_lark.commands import COMMAND, SAY, CommandHandler
+from agno_lark.commands.handle import STOP_RUN
+from agno_lark.errors import AgnoLarkError, ConnectionRefused, FeishuApiError
+from agno_lark.feishu.api import OpenApi
+from agno_lark.feishu.codes import CallRefused, ErrorKind
+from agno_lark.feishu.connection import Connection
+from agno_lark.feishu.status import ConnectionState
+from agno_lark.intake import Intake
+from agno_lark.jobs import JobKind, Runner, counts
+from agno_lark.replies import CardMemory, CardWriter, Place, Poster, Reactions
+from agno_lark.settings import Settings
+from agno_lark.store import InstanceLock, Store
+from agno_lark.targets import FollowLimits, RemoteTarget, Target, TargetInfo, TargetType
+from agno_lark.turns import TURN, RunRow, TurnHandler, remember_reaction
+
+__all__ = ["Bridge"]
+
+logger = logging.getLogger(__name__)
+
+BOT_INFO_WAITS_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+_FINAL_KINDS = frozenset({ErrorKind.PERMISSION, ErrorKind.SCOPE_MISSING})
+
+
+class Bridge:
+    """One app's bridge. `async with bridge.running():` holds the lock, the database and all loops.
+
+    `address` is where the process that runs it can be reached; a second daemon on the same state file is told so.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        target: Target | None = None,
+        *,
+        address: str = "no address",
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self.settings = settings
+        self._address = address
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+        self._given_target = target
+        self._target = target or _remote_target(settings, self._clock)
+        self._target_info: TargetInfo | None = None
+        self._api: OpenApi | None = None
+        self._store: Store | None = None
+        self._runner: Runner | None = None
+        self._intake: Intake | None = None
+        self._connection: Connection | None = None
+        self._started_ms = 0
+        self._draining = False
+        self._failed: AgnoLarkError | None = None
+        self.ended = asyncio.Event()  # set when the bridge cannot go on; `failure` says why
+
+    @property
+    def failure(self) -> AgnoLarkError | None:
+        """Why the bridge cannot go on, or None."""
+        return self._failed
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start; on leaving, drain and stop. What is not done by then goes on at the next start.
+
+        Raises `AlreadyRunningError`, `StoreError`, `NewerSchemaError`. A refusal by Feishu comes later: see `ended`.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            instance_id = stack.enter_context(InstanceLock.hold(self.settings.feishu_state_db, self._address))
+            store = await stack.enter_async_context(Store.open(self.settings.feishu_state_db, clock=self._clock))
+            self._store = store
+            self._started_ms = self._clock.now_ms()
+            if self._given_target is None:
+                stack.push_async_callback(self._target.aclose)
+            api = await stack.enter_async_context(
+                OpenApi(
+                    self.settings.feishu_app_id,
+                    self.settings.feishu_app_secret.get_secret_value(),
+                    self.settings.lark_api_base_url,
+                    timeout_s=self.settings.lark_api_timeout,
+                    clock=self._clock,
+                )
+            )
+            self._api = api
+            reactions = Reactions(
+                api, lambda turn_id, reaction_id: store.transact(remember_reaction, turn_id, reaction_id)
+            )
+            self._runner = self._make_runner(store, api, reactions, instance_id)
+            main = asyncio.create_task(self._main(store, api, self._runner, reactions), name="agno-lark-main")
+            try:
+                yield
+            finally:
+                await self._drain(main)
+                await reactions.close()
+                self._store = None
+
+    def is_ready(self) -> bool:
+        """Events arrive and can be committed."""
+        connected = self._connection is not None and self._connection.snapshot().state is ConnectionState.CONNECTED
+        return connected and not self._draining and self._failed is None and self._store is not None
+
+    async def status(self) -> dict[str, Any]:
+        """What `GET /feishu/status` shows; no secrets, nobody's words. Times are UTC epoch milliseconds."""
+        now_ms = self._clock.now_ms()
+        connection: dict[str, Any] = {"state": "starting"}
+        if self._connection is not None:
+            connection = asdict_plain(self._connection.snapshot())
+        last = connection.get("last_frame_ms")
+        jobs = await self._store.transact(counts) if self._store else {}
+        return {
+            "ready": self.is_ready(),
+            "draining": self._draining,
+            "failure": str(self._failed) if self._failed else None,
+            "app_id": self.settings.feishu_app_id,
+            "started_ms": self._started_ms,
+            "uptime_ms": now_ms - self._started_ms if self._started_ms else 0,
+            "connection": connection | {"last_frame_age_ms": now_ms - last if last else None},
+            "target": asdict_plain(self._target_info) if self._target_info else None,
+            "jobs": jobs,
+            "finished": dict(self._runner.finished) if self._runner else {},
+            "intake": dict(self._intake.counts) if self._intake else {},
+            "open_to_everyone": self.settings.open_to_everyone,
+        }
+
+    def _make_runner(self, store: Store, api: OpenApi, reactions: Reactions, instance_id: str) -> Runner:
+        poster = Poster(api)
+
+        def open_card(place: Place, memory: CardMemory, row: RunRow) -> CardWriter:
+            return CardWriter(api, poster, place, memory, turn_id=row.turn_id, lang=row.language)
+
+        turns = TurnHandler(
+            store=store,
+            target=self._target,
+            open_card=open_card,
+            reactions=reactions,
+            clock=self._clock,
+            ids=self._ids,
+        )
+        commands = CommandHandler(
+            store=store,
+            target=self._target,
+            target_name=self._target_name,
+            poster=poster,
+            clock=self._clock,
+            stopping=turns.stopping,
+        )
+        kinds = (
+            JobKind(name=TURN, handle=turns.handle, reconcile=turns.reconcile, give_up=turns.give_up),
+            JobKind(name=COMMAND, handle=commands.command),
+            JobKind(name=SAY, handle=commands.say),
+            JobKind(name=STOP_RUN, handle=commands.stop_run),
+        )
+        return Runner(
+            store,
+            {kind.name: kind for kind in kinds},
+            clock=self._clock,
+            ids=self._ids,
+            instance_id=instance_id,
+            turns_at_once=self.settings.bridge_max_turns,
+        )
+
+    async def _main(self, store: Store, api: OpenApi, runner: Runner, reactions: Reactions) -> None:
+        """Everything that runs until the stop. Ends early only by a failure, which `ended` makes known."""
+        if self.settings.open_to_everyone:
+            logger.warning(
+                "no allowlist is set: everyone who can write to the bot is answered "
+                "(FEISHU_ALLOWED_USER_IDS, FEISHU_ALLOWED_CHAT_IDS)",
+                extra={"action": "open_to_everyone"},
+            )
+        try:
+            async with asyncio.TaskGroup() as parts:
+                parts.create_task(runner.run(), name="runner")
+                parts.create_task(self._describe(), name="describe-target")
+                parts.create_task(self._listen(store, api, reactions), name="listen")
+        except* AgnoLarkError as group:
+            self._failed = _first(group)
+            logger.error("the bridge cannot go on: %s", self._failed, extra={"action": "bridge_failed"})
+        finally:
+            self.ended.set()
+
+    async def _listen(self, store: Store, api: OpenApi, reactions: Reactions) -> None:
+        bot = await self._bot_open_id(api)
+        self._intake = Intake(
+            store=store,
+            settings=self.settings,
+            bot_open_id=bot,
+            target=(str(self._target.type), self._target.id),
+            ids=self._ids,
+            taken=reactions.take,
+        )
+        self._connection = Connection(
+            self.settings.feishu_app_id,
+            self.settings.feishu_app_secret.get_secret_value(),
+            self.settings.lark_api_base_url,
+            self._intake.accept,
+            clock=self._clock,
+        )
+        await self._connection.run()
+
+    async def _bot_open_id(self, api: OpenApi) -> str:
+        """The bot's own id, without which nobody can tell whether a message mentions it. Waits for Feishu to answer."""
+        for attempt in range(10_000):
+            try:
+                return (await api.bot_info()).open_id
+            except CallRefused as error:
+                if error.kind in _FINAL_KINDS:
+                    raise ConnectionRefused(f"Feishu refused the app: {error}", code=error.code) from error
+                logger.warning("Feishu does not answer yet", extra={"action": "bot_info_failed", "reason": str(error)})
+            await asyncio.sleep(BOT_INFO_WAITS_S[min(attempt, len(BOT_INFO_WAITS_S) - 1)])
+        raise FeishuApiError("Feishu never told the bot's own id", code=-1)
+
+    async def _describe(self) -> None:
+        info = await self._target.describe()
+        self._target_info = info
+        if info.reachable is False:
+            logger.warning("the AgentOS does not answer yet", extra={"action": "target_unreachable", "note": info.note})
+        elif info.note:
+            logger.warning("the target has limits", extra={"action": "target_note", "note": info.note})
+
+    def _target_name(self) -> str:
+        return self._target_info.name if self._target_info and self._target_info.name else self._target.id
+
+    async def _drain(self, main: asyncio.Task[None]) -> None:
+        self._draining = True
+        if self._connection is not None and not main.done():
+            await self._connection.stop()
+        if self._runner is not None:
+            interrupted = await self._runner.drain(self.settings.bridge_drain_timeout)
+            if interrupted:
+                logger.info(
+                    "turns were interrupted; they go on at the next start",
+                    extra={"action": "drained", "interrupted": interrupted},
+                )
+        main.cancel()
+        await asyncio.wait({main})
+        if not main.cancelled() and (bug := main.exception()) is not None:
+            logger.error("the bridge ended by a fault of its own", extra={"action": "bridge_bug"}, exc_info=bug)
+
+
+def _remote_target(settings: Settings, clock: Clock) -> RemoteTarget:
+    return RemoteTarget(
+        base_url=settings.agentos_url,
+        target_type=TargetType(settings.agentos_target_type),
+        target_id=settings.agentos_target_id,
+        token=settings.agentos_token.get_secret_value(),
+        limits=FollowLimits(run_timeout_s=settings.bridge_run_timeout),
+        clock=clock,
+    )
+
+
+def asdict_plain(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON-ready values; read-only mappings become dicts."""
+    names = value.__dataclass_fields__
+    plain = {name: getattr(value, name) for name in names}
+    return {name: dict(item) if isinstance(item, Mapping) else item for name, item in plain.items()}
+
+
+def _first(group: BaseExceptionGroup[AgnoLarkError]) -> AgnoLarkError:
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    raise AssertionError("an exception group is never empty")

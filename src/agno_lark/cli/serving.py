@@ -1,0 +1,78 @@
+"""Serving routes with uvicorn until a signal: the first drains, the second forces."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+
+import click
+import uvicorn
+from fastapi import FastAPI
+
+from agno_lark.app import Bridge
+from agno_lark.errors import SettingsError
+from agno_lark.web import bridge_router
+
+__all__ = ["listen", "serve_bridge", "stop_on_signals"]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket, before anything else is started. Raises `SettingsError` when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        name = "BRIDGE_HOST" if isinstance(error, socket.gaierror) else "BRIDGE_PORT"
+        raise SettingsError(
+            [f"{name}: cannot listen on {host}:{port} ({error.strerror}); choose another (--host, --port)"]
+        ) from error
+    return bound
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[asyncio.Event]:
+    """An event that SIGINT or SIGTERM sets; a second signal ends the process at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            click.echo("agno-lark: forced to stop; what was under way goes on at the next start", err=True)
+            sys.stderr.flush()
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def serve_bridge(bridge: Bridge, bound: socket.socket, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Run a bridge and its routes on `bound` until `stop`, or until the bridge cannot go on."""
+
+    async with bridge.running():
+        app = FastAPI(title="agno-lark", docs_url=None, redoc_url=None, openapi_url=None)
+        app.include_router(bridge_router(bridge))
+        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2, ws="none")
+        server = uvicorn.Server(config)
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # ours are above
+        serving = asyncio.create_task(server.serve(sockets=[bound]), name="web")
+        waits = [asyncio.create_task(event.wait()) for event in (stop, bridge.ended)]
+        try:
+            ready()
+            await asyncio.wait({serving, *waits}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            server.should_exit = True
+            await serving

@@ -1,0 +1,130 @@
+"""The handlers of control jobs: a command's answer, and a sentence of our own."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agno_lark.clock import Clock
+from agno_lark.errors import TargetError
+from agno_lark.feishu.codes import CallRefused
+from agno_lark.jobs import Job, JobState, Lease, Outcome
+from agno_lark.locale import Lang, say
+from agno_lark.replies import Place, Poster
+from agno_lark.replies.elements import Card, plain
+from agno_lark.replies.notes import note_card
+from agno_lark.store import Store, Tx
+from agno_lark.targets import CancelOutcome, Target
+from agno_lark.turns import RunPhase, RunRow, run_of_turn
+
+from . import conversation, runs
+
+__all__ = ["COMMAND", "SAY", "STOP_RUN", "CommandHandler", "say_payload"]
+
+logger = logging.getLogger(__name__)
+
+COMMAND = "command"  # payload: name, decided, place, language, scope, generation
+SAY = "say"  # payload: phrase, values, place, language
+STOP_RUN = "stop_run"  # payload: turn_id; a Stop button was pressed
+CANCEL_TRIES = 6  # a run just handed over may not be known to its AgentOS yet
+CANCEL_WAIT_S = 0.5
+ANSWER_TRIES = 5
+
+
+def say_payload(phrase: str, place: Place, language: Lang, **values: str) -> Mapping[str, Any]:
+    """Payload of a job of kind `say`."""
+    return {"phrase": phrase, "values": values, "place": place.as_json(), "language": language}
+
+
+class CommandHandler:
+    """Carries control jobs out. `stopping(turn_id)` lets a turn's open card say that it is being stopped."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        target: Target,
+        target_name: Callable[[], str],
+        poster: Poster,
+        clock: Clock,
+        stopping: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._target = target
+        self._target_name = target_name
+        self._poster = poster
+        self._clock = clock
+        self._stopping = stopping
+
+    async def command(self, job: Job, lease: Lease) -> Outcome:
+        """Answer a command whose meaning was fixed when it was accepted."""
+        payload = job.payload
+        decided, lang = payload["decided"], payload["language"]
+        stopped = None
+        if turn_id := decided.get("turn_id"):
+            stopped = asyncio.create_task(self._stop(turn_id), name=f"stop-{turn_id}")
+        try:
+            card = await self._answer(payload["name"], decided, payload, lang)
+            return await self._post(job, card)
+        finally:
+            if stopped is not None:
+                await stopped
+
+    async def say(self, job: Job, lease: Lease) -> Outcome:
+        """Say one sentence of ours."""
+        payload = job.payload
+        values = {name: plain(value) for name, value in payload["values"].items()}
+        return await self._post(job, note_card(say(payload["phrase"], payload["language"], **values)))
+
+    async def stop_run(self, job: Job, lease: Lease) -> Outcome:
+        """Ask the AgentOS to stop a run; the wish itself was recorded with the click."""
+        await self._stop(job.payload["turn_id"])
+        return Outcome()
+
+    async def _answer(self, name: str, decided: Mapping[str, Any], payload: Mapping[str, Any], lang: Lang) -> Card:
+        match name:
+            case "new":
+                return conversation.answer_new(decided, lang)
+            case "cancel":
+                return runs.answer_cancel(decided, lang)
+            case "status":
+                facts = await self._store.transact(runs.read_status, payload["scope"])
+                now_ms = self._clock.now_ms()
+                return runs.answer_status(facts, payload["generation"], self._target_name(), now_ms, lang)
+            case _:
+                return conversation.answer_help(self._target_name(), lang)
+
+    async def _post(self, job: Job, card: Card) -> Outcome:
+        try:
+            await self._poster.card(Place.from_json(job.payload["place"]), card, f"{job.id}-say")
+        except CallRefused as error:
+            if error.retryable and job.attempts < ANSWER_TRIES:
+                return Outcome(state=JobState.QUEUED, error=str(error), delay_ms=1000 * 2**job.attempts)
+            logger.error("a command could not be answered", extra={"action": "answer_not_shown", "job": job.id})
+            return Outcome(state=JobState.FAILED, error=str(error))
+        return Outcome()
+
+    async def _stop(self, turn_id: str) -> None:
+        self._stopping(turn_id)
+        for attempt in range(CANCEL_TRIES):
+            row = await self._store.transact(_stoppable, turn_id)
+            if row is None or row.run_id is None:
+                return
+            try:
+                if await self._target.cancel(row.run_id, row.session_id) is not CancelOutcome.NOT_FOUND:
+                    return
+            except TargetError as error:
+                logger.warning(
+                    "a run could not be stopped",
+                    extra={"action": "run_cancel_failed", "turn": turn_id, "reason": error.reason},
+                )
+                if not error.retryable:
+                    return
+            await asyncio.sleep(CANCEL_WAIT_S * 2**attempt)
+
+
+def _stoppable(tx: Tx, turn_id: str) -> RunRow | None:
+    """The turn's row while there may be something to stop on the AgentOS."""
+    row = run_of_turn(tx, turn_id)
+    handed_over = {RunPhase.SUBMITTED, RunPhase.RUNNING, RunPhase.PAUSED}
+    return row if row is not None and row.state in handed_over else None

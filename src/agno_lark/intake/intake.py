@@ -1,0 +1,181 @@
+"""The door: each event of the connection is read, judged and committed here, before it is acknowledged."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agno_lark.clock import Ids
+from agno_lark.commands import parse_command
+from agno_lark.feishu.events import (
+    CARD_CLICK,
+    MESSAGE_RECEIVED,
+    CardClick,
+    Event,
+    IncomingMessage,
+    MalformedEvent,
+    parse_click,
+    parse_message,
+)
+from agno_lark.feishu.text import MeantText, meant_text
+from agno_lark.intake.accept import Accepted, Intent, Note, Origin, StopAnswer, Talk, accept_message, accept_stop
+from agno_lark.intake.policy import Admission, admit_message, may_stop
+from agno_lark.locale import Lang, language_of_text, say
+from agno_lark.replies import STOP, Place
+from agno_lark.sessions import Scope
+from agno_lark.settings import Language, Settings
+from agno_lark.store import Store
+
+__all__ = ["Intake"]
+
+logger = logging.getLogger(__name__)
+
+_READ = frozenset({"text", "post"})
+
+
+class Intake:
+    """Takes events in for one app. `taken(turn_id, message_id)` is called once a new turn is committed."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        settings: Settings,
+        bot_open_id: str,
+        target: tuple[str, str],
+        ids: Ids,
+        taken: Callable[[str, str], None],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._bot_open_id = bot_open_id
+        self._target = target
+        self._ids = ids
+        self._taken = taken
+        self.counts: Counter[str] = Counter()  # what became of events, for /feishu/status
+
+    async def accept(self, event: Event) -> Mapping[str, Any] | None:
+        """Commit what the event asks for; returns a click's answer. Raises what keeps it from being committed
+        (`StoreError`): then it must not be acknowledged. An event that asks for nothing returns at once."""
+        try:
+            if event.event_type == MESSAGE_RECEIVED:
+                await self._message(parse_message(event))
+            elif event.event_type == CARD_CLICK:
+                return await self._click(parse_click(event))
+            else:
+                self.counts[f"ignored.{event.event_type}"] += 1
+        except MalformedEvent as error:
+            # Another delivery would bring the same bytes: it is acknowledged, and said.
+            self.counts["malformed"] += 1
+            logger.warning(
+                "an event could not be read",
+                extra={"action": "event_malformed", "event": event.event_id, "reason": str(error)},
+            )
+        return None
+
+    async def _message(self, message: IncomingMessage) -> None:
+        meant = meant_text(message.message_type, message.content, message.mentions, bot_open_id=self._bot_open_id)
+        admission = admit_message(message, meant, self._settings, self._bot_open_id)
+        if admission not in (Admission.ADMITTED, Admission.DENIED):
+            self._refused(admission, message)
+            return
+        language = self._language(message, meant.text)
+        if admission is Admission.DENIED:
+            self._refused(admission, message)
+            intent: Intent = Note(phrase="hint.denied", values=(("id", message.sender_open_id),))
+        else:
+            intent = read_intent(message, meant)
+        origin = self._origin(message, language)
+        accepted = await self._store.transact(accept_message, self._ids.new(), origin, intent, self._target)
+        self._count(accepted)
+        if accepted.turn_id is not None:
+            self._taken(accepted.turn_id, message.message_id)
+
+    async def _click(self, click: CardClick) -> Mapping[str, Any]:
+        turn_id = click.value.get("turn")
+        if click.value.get("op") != STOP or not isinstance(turn_id, str):
+            self.counts["click.unknown"] += 1
+            lang = self._fixed_language() or "zh"
+            return _toast("info", StopAnswer(phrase="toast.unknown"), lang)
+        answer = await self._store.transact(
+            accept_stop,
+            self._ids.new(),
+            click.app_id,
+            click.event_id,
+            turn_id,
+            click.message_id,
+            lambda row: may_stop(row, click, self._settings),
+        )
+        self.counts[f"click.{answer.phrase}"] += 1
+        good = answer.turn_id is not None
+        return _toast("success" if good else "info", answer, self._fixed_language() or answer.language or "zh")
+
+    def _origin(self, message: IncomingMessage, language: Lang) -> Origin:
+        scope = Scope.of(
+            target_type=self._target[0],
+            target_id=self._target[1],
+            chat_id=message.chat_id,
+            is_group=message.chat_type != "p2p",
+            thread_id=message.thread_id,
+            user_id=message.sender_open_id,
+            mode=self._settings.feishu_group_session_mode,
+        )
+        place = Place(chat_id=message.chat_id, message_id=message.message_id, thread_id=message.thread_id)
+        return Origin(
+            app_id=message.app_id,
+            tenant_key=message.tenant_key,
+            event_id=message.event_id,
+            sender=message.sender_open_id,
+            chat_type=message.chat_type,
+            place=place,
+            scope=scope,
+            language=language,
+        )
+
+    def _fixed_language(self) -> Lang | None:
+        match self._settings.feishu_language:
+            case Language.ZH:
+                return "zh"
+            case Language.EN:
+                return "en"
+            case Language.AUTO:
+                return None
+
+    def _language(self, message: IncomingMessage, text: str) -> Lang:
+        """A command says nothing of its writer's language, so its letters do not count."""
+        written = language_of_text(text) if not text.lstrip().startswith(("/", "／")) else None
+        fallback: Lang = "en" if "larksuite" in self._settings.lark_api_base_url else "zh"
+        return self._fixed_language() or message.language or written or fallback
+
+    def _refused(self, admission: Admission, message: IncomingMessage) -> None:
+        self.counts[f"message.{admission}"] += 1
+        if admission in (Admission.DENIED, Admission.FOREIGN_CHAT, Admission.FOREIGN_USER):
+            logger.info(
+                "a message was not let in",
+                extra={
+                    "action": "message_refused",
+                    "why": str(admission),
+                    "user": message.sender_open_id,
+                    "chat": message.chat_id,
+                },
+            )
+
+    def _count(self, accepted: Accepted) -> None:
+        if not accepted.is_new:
+            self.counts["message.duplicate"] += 1
+        else:
+            self.counts["message.turn" if accepted.turn_id else "message.control"] += 1
+
+
+def read_intent(message: IncomingMessage, meant: MeantText) -> Intent:
+    """What an admitted message is: a command, talk, or something the bridge answers itself. Pure."""
+    if message.message_type not in _READ:
+        return Note(phrase="hint.unsupported", values=(("kind", message.message_type),))
+    command = parse_command(meant.text)
+    if command is not None:
+        return command
+    return Talk(text=meant.text) if meant.text.strip() else Note(phrase="hint.empty")
+
+
+def _toast(kind: str, answer: StopAnswer, lang: Lang) -> Mapping[str, Any]:
+    return {"toast": {"type": kind, "content": say(answer.phrase, lang)}}

@@ -1,0 +1,69 @@
+"""`LarkInterface`: the bridge inside an AgentOS app (`AgentOS(interfaces=[LarkInterface(agent=...)])`)."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from agno.os.interfaces.base import BaseInterface
+from fastapi import APIRouter
+
+from agno_lark.app import Bridge
+from agno_lark.settings import Settings, load_settings
+from agno_lark.targets import Target
+from agno_lark.web import bridge_router
+
+__all__ = ["FeishuInterface", "LarkInterface"]
+
+
+class LarkInterface(BaseInterface):
+    """Mounts the bridge in an AgentOS: it starts and drains with the app.
+
+    `target` is an agno Agent, Team or Workflow of this process, a RemoteAgent, RemoteTeam or RemoteWorkflow, or an
+    object with the bridge's own `Target` protocol; without one, `AGENTOS_URL` and `AGENTOS_TARGET_ID` say who answers.
+    `settings` defaults to `load_settings()`. Routes are those of the daemon, under `prefix`. Raises `SettingsError`.
+    """
+
+    type = "feishu"
+    version = "1.0"
+
+    def __init__(
+        self,
+        target: Any = None,
+        *,
+        settings: Settings | None = None,
+        prefix: str = "",
+        tags: list[str] | None = None,
+    ) -> None:
+        self.settings = settings or load_settings(needs_target=target is None)
+        self.prefix = prefix
+        self.tags = tags or ["Feishu"]
+        self.bridge = Bridge(self.settings, _as_target(target), address="an AgentOS app")
+        # Status and health tell no secrets and run nothing, so they need no token of the AgentOS.
+        self.authenticates_own_requests = True
+
+    def get_router(self, use_async: bool = True, **kwargs: Any) -> APIRouter:
+        """The routes, with the bridge's life in the router's lifespan."""
+
+        @contextlib.asynccontextmanager
+        async def lifespan(app: Any) -> AsyncIterator[None]:
+            async with self.bridge.running():
+                yield
+
+        self.router = APIRouter(prefix=self.prefix, lifespan=lifespan)
+        self.router.include_router(bridge_router(self.bridge))
+        return self.router
+
+    def get_scope_mappings(self) -> dict[str, list[str]]:
+        """No route runs an agent, so none needs a scope."""
+        return {}
+
+
+FeishuInterface = LarkInterface
+
+
+def _as_target(target: Any) -> Target | None:
+    if target is None or isinstance(target, Target):
+        return target
+    from agno_lark.targets.local import LocalTarget
+
+    return LocalTarget(target)

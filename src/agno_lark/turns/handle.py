@@ -1,0 +1,257 @@
+"""The handler of jobs of kind `turn`: submit, follow, show, close. Its steps are design.md's, "A turn, and where it may
+die"; the card is made beside the submission, so that the agent never waits for Feishu."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from agno_lark.clock import Clock, Ids
+from agno_lark.errors import FeishuApiError, TargetError
+from agno_lark.jobs import Job, JobState, Lease, Outcome
+from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions
+from agno_lark.store import Store, Tx
+from agno_lark.targets import FaultReason, RunRef, RunRequest, RunState, RunView, Target, fold
+from agno_lark.turns import rows
+from agno_lark.turns.rows import RunPhase, RunRow
+
+__all__ = ["TURN", "OpenCard", "TurnHandler"]
+
+logger = logging.getLogger(__name__)
+
+TURN = "turn"
+LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
+LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
+
+type OpenCard = Callable[[Place, CardMemory, RunRow], CardWriter]
+
+
+class _StopRequested(Exception):
+    """Somebody asked to stop the turn before it was submitted."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One turn under way: its row as read at the start, its card, and the run as it looks now."""
+
+    row: RunRow
+    card: CardWriter
+    view: RunView = field(default_factory=RunView)
+
+
+class TurnHandler:
+    """Carries turns out; `active` are those under way in this process, by turn id."""
+
+    def __init__(
+        self, *, store: Store, target: Target, open_card: OpenCard, reactions: Reactions, clock: Clock, ids: Ids
+    ) -> None:
+        self._store = store
+        self._target = target
+        self._open_card = open_card
+        self._reactions = reactions
+        self._clock = clock
+        self._ids = ids
+        self._active: dict[str, _Turn] = {}
+
+    async def handle(self, job: Job, lease: Lease) -> Outcome:
+        """A turn whose run has not been handed over yet."""
+        row = await self._row(job)
+        turn = self._begin(row)
+        try:
+            run_id = self._ids.new()
+            try:
+                await lease.begin_effect("submit", _submit, row.turn_id, run_id)
+            except _StopRequested:
+                turn.view = RunView(state=RunState.CANCELLED)
+                return await self._end(turn, RunPhase.CANCELLED)
+            return await self._follow(turn, _request(row, run_id, job))
+        finally:
+            await self._leave(turn)
+
+    async def reconcile(self, job: Job, lease: Lease) -> Outcome:
+        """A turn that was interrupted after its run may have been handed over: look, then follow, or say so.
+
+        An AgentOS that knows nothing of it, asked twice, has not got it: then it is submitted (with the same run id and
+        key, so that one arriving late is no second run where the AgentOS has a durable queue).
+        """
+        row = await self._row(job)
+        turn = self._begin(row)
+        try:
+            run_id = row.run_id or self._ids.new()
+            try:
+                found = await self._look(row, run_id)
+            except TargetError as error:
+                return await self._end(turn, RunPhase.UNKNOWN, details=str(error))
+            if found is not None:
+                return await self._follow(turn, RunRef(run_id=found, session_id=row.session_id, user_id=row.requester))
+            if row.cancel_requested_ms is not None:
+                turn.view = RunView(state=RunState.CANCELLED)
+                return await self._end(turn, RunPhase.CANCELLED)
+            return await self._follow(turn, _request(row, run_id, job))
+        finally:
+            await self._leave(turn)
+
+    async def give_up(self, job: Job, outcome: Outcome) -> Outcome:
+        """A bug of ours ended the turn: say so on its card. Where a run had been handed over, say that it may go on."""
+        turn = self._begin(await self._row(job))
+        try:
+            turn.view = RunView(run_id=turn.row.run_id or "")
+            phase = RunPhase.UNKNOWN if outcome.state is JobState.UNKNOWN else RunPhase.FAILED
+            return await self._end(turn, phase, fault="internal", details=outcome.error)
+        finally:
+            await self._leave(turn)
+
+    def stopping(self, turn_id: str) -> None:
+        """Show on the turn's card, where it is open in this process, that a stop was asked for."""
+        if turn := self._active.get(turn_id):
+            turn.card.stopping()
+
+    async def _row(self, job: Job) -> RunRow:
+        row = await self._store.transact(rows.run_of_turn, job.id)
+        if row is None:
+            raise LookupError(f"turn {job.id} has a job but no row in runs")
+        return row
+
+    def _begin(self, row: RunRow) -> _Turn:
+        place = Place(chat_id=row.chat_id, message_id=row.message_id, thread_id=row.thread_id)
+        transact, turn_id = self._store.transact, row.turn_id
+        memory = CardMemory(
+            card_id=row.card_id,
+            message_id=row.card_message_id,
+            sequence=row.card_sequence,
+            keep_card=lambda card_id, sequence: transact(rows.remember_card, turn_id, card_id, sequence),
+            keep_message=lambda message_id: transact(rows.remember_card_message, turn_id, message_id),
+            keep_sequence=lambda up_to: transact(rows.reserve_sequence, turn_id, up_to),
+        )
+        turn = _Turn(row, self._open_card(place, memory, row))
+        self._active[turn_id] = turn
+        turn.card.start()
+        return turn
+
+    async def _leave(self, turn: _Turn) -> None:
+        self._active.pop(turn.row.turn_id, None)
+        await turn.card.abandon()
+
+    async def _look(self, row: RunRow, run_id: str) -> str | None:
+        """The id under which the AgentOS has this turn's run, or None when it twice said it has none."""
+        missing = 0
+        for attempt in range(LOOKS_MOST):
+            try:
+                found = await self._target.find(run_id, row.session_id)
+                found = found or await self._target.find_by_turn(row.session_id, row.turn_id)
+                if found is not None:
+                    return found.run_id
+                missing += 1
+                if missing == 2:
+                    return None
+            except TargetError as error:
+                if not error.retryable or attempt == LOOKS_MOST - 1:
+                    raise
+            await asyncio.sleep(LOOK_AGAIN_S * (1 if missing else 2**attempt))
+        return None
+
+    async def _follow(self, turn: _Turn, start: RunRequest | RunRef) -> Outcome:
+        row, told_run_id = turn.row, ""
+        turn.view = RunView(run_id=start.run_id)
+        try:
+            async with aclosing(self._target.follow(start)) as events:
+                async for event in events:
+                    turn.view = fold(turn.view, event)
+                    turn.card.show(turn.view)
+                    if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
+                        told_run_id = turn.view.run_id
+                        if await self._store.transact(rows.mark_running, row.turn_id, told_run_id):
+                            await self._ask_to_stop(told_run_id, row.session_id)
+        except TargetError as error:
+            return await self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+        view = turn.view
+        if view.error is not None:
+            return await self._end(turn, RunPhase.FAILED, fault=view.error.reason, details=view.error.message)
+        ends = {
+            RunState.COMPLETED: RunPhase.COMPLETED,
+            RunState.CANCELLED: RunPhase.CANCELLED,
+            RunState.PAUSED: RunPhase.PAUSED,
+        }
+        if view.state in ends:
+            return await self._end(turn, ends[view.state])
+        return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
+
+    async def _ask_to_stop(self, run_id: str, session_id: str) -> None:
+        try:
+            await self._target.cancel(run_id, session_id)
+        except TargetError as error:
+            logger.warning("a run could not be stopped", extra={"action": "run_cancel_failed", "reason": error.reason})
+
+    async def _end(
+        self, turn: _Turn, phase: RunPhase, *, fault: FaultReason | str | None = None, details: str = ""
+    ) -> Outcome:
+        """Show how it ended, then say so to the job runner, which writes run and job in one transaction."""
+        row = turn.row
+        ending = Ending(
+            view=turn.view,
+            elapsed_ms=self._clock.now_ms() - row.accepted_ms,
+            fault=fault,
+            details=details,
+            unknown=phase is RunPhase.UNKNOWN,
+        )
+        _log_end(turn, phase, fault)
+        error = ""
+        try:
+            await turn.card.finish(ending)
+        except FeishuApiError as refused:
+            error = f"the answer could not be shown: {refused}"
+            logger.error("an answer could not be shown", extra={"action": "answer_not_shown", "turn": row.turn_id})
+        current = await self._store.transact(rows.run_of_turn, row.turn_id)
+        await self._reactions.clear(row.turn_id, row.message_id, current.reaction_id if current else None)
+        return Outcome(
+            state=_job_state(phase),
+            error=error or (str(fault) if fault else ""),
+            also=lambda tx: _close(tx, row.turn_id, phase, fault),
+        )
+
+
+def _submit(tx: Tx, turn_id: str, run_id: str) -> None:
+    if not rows.mark_submitted(tx, turn_id, run_id):
+        raise _StopRequested(turn_id)
+
+
+def _close(tx: Tx, turn_id: str, phase: RunPhase, fault: str | None) -> None:
+    rows.close_run(tx, turn_id, phase, fault)
+
+
+def _request(row: RunRow, run_id: str, job: Job) -> RunRequest:
+    return RunRequest(
+        message=job.payload["text"],
+        session_id=row.session_id,
+        user_id=row.requester,
+        run_id=run_id,
+        turn_id=row.turn_id,
+        metadata={"channel": "feishu", "chat_id": row.chat_id, "message_id": row.message_id},
+    )
+
+
+def _job_state(phase: RunPhase) -> JobState:
+    match phase:
+        case RunPhase.FAILED:
+            return JobState.FAILED
+        case RunPhase.CANCELLED:
+            return JobState.CANCELLED
+        case RunPhase.UNKNOWN:
+            return JobState.UNKNOWN
+        case _:
+            return JobState.DONE
+
+
+def _log_end(turn: _Turn, phase: RunPhase, fault: str | None) -> None:
+    logger.info(
+        "a turn ended",
+        extra={
+            "action": "turn_ended",
+            "turn": turn.row.turn_id,
+            "run": turn.view.run_id,
+            "state": str(phase),
+            "reason": str(fault) if fault else None,
+            "card_operations": turn.card.operations,
+        },
+    )
