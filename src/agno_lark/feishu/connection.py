@@ -172,7 +172,7 @@ class Connection:
     async def _wait(self, attempt: int, reason: NotConnected) -> None:
         wait_s = wait_before(attempt, self._config, random.random())
         if wait_s is None:
-            message = f"Feishu could not be reached in {attempt - 1} attempts, as many as it allows: {reason}"
+            message = f"not connected after as many attempts as Feishu allows ({attempt - 1}): {reason}"
             self._tally.enter(ConnectionState.REFUSED, message)
             raise ConnectionRefused(message, code=-1) from reason
         self._tally.enter(ConnectionState.WAITING, str(reason))
