@@ -61,12 +61,14 @@ async def test_a_direct_message_arrives_with_all_five_headers_and_is_acked() -> 
 
 async def test_an_event_acked_500_or_not_at_all_comes_again_by_the_schedule_with_the_same_id() -> None:
     answers: list[Any] = [(500, None), None, (200, None)]
-    async with sandbox_and_bot(redelivery_s=(0.02, 0.02), ack_s=0.05) as (feishu, bot):
-        async with bot.line(lambda event: answers.pop(0)) as line:
-            await feishu.write(MARTA, feishu.direct_chat(MARTA), "again")
-            await until(lambda: feishu.deliveries.counts["acks_200"] == 1)
-            assert len({event["header"]["event_id"] for event in line.events}) == 1
-            assert len(line.events) == 3
+    async with (
+        sandbox_and_bot(redelivery_s=(0.02, 0.02), ack_s=0.05) as (feishu, bot),
+        bot.line(lambda event: answers.pop(0)) as line,
+    ):
+        await feishu.write(MARTA, feishu.direct_chat(MARTA), "again")
+        await until(lambda: feishu.deliveries.counts["acks_200"] == 1)
+        assert len({event["header"]["event_id"] for event in line.events}) == 1
+        assert len(line.events) == 3
 
 
 async def test_an_event_is_lost_when_its_schedule_is_used_up() -> None:

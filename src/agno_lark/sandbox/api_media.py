@@ -78,11 +78,12 @@ def _resource(feishu: LocalFeishu, call: Call) -> Answer:
 
 
 def _find(feishu: LocalFeishu, message: Message, key: str) -> Resource | None:
-    for resource in message.resources.values():
-        if resource.key == key:
-            return resource
-    for child_id in message.children:
-        found = _find(feishu, feishu.world.messages[child_id], key)
-        if found is not None:
-            return found
+    if key in message.resources:
+        return message.resources[key]
+    waiting = list(message.children)
+    while waiting:
+        child = feishu.world.messages[waiting.pop()]
+        if key in child.forwarded:
+            return child.forwarded[key]
+        waiting += child.children
     return None

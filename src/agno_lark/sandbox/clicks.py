@@ -84,8 +84,8 @@ class Clicks:
         world = self._world
         card = answer.get("card")
         if not isinstance(card, dict):
-            if before is not None and world.card_json(message) is not before and not message.card_id:
-                world.bot_edit(message, before)
+            if before is not None and world.card_json(message) is not before:
+                self._put(message, before, kind="undone")
             return
         new = card.get("data")
         if card.get("type") != "raw" or not isinstance(new, dict):
@@ -100,16 +100,19 @@ class Clicks:
         refused = refusal(new, cardkit=message.card_id is not None)
         if refused is not None:
             raise NoAnswer(200673, f"the answered card is refused: {refused.code} {refused.path} {refused.message}")
+        if message.card_id is None or not world.is_streaming(world.cards[message.card_id]):
+            self._put(message, new, kind=kind)
+
+    def _put(self, message: Message, card: Json, *, kind: str) -> None:
+        world = self._world
         if message.card_id is None:
-            world.bot_edit(message, new)
+            world.bot_edit(message, card)
             return
         entity = world.cards[message.card_id]
-        if world.is_streaming(entity):
-            return
-        entity.json = new
-        entity.history.append(
-            CardEdit(at_ms=world.clock.now_ms(), kind=kind, sequence=entity.sequence, element_id="", text="")
-        )
+        entity.json = card
+        if world.keep_history:
+            now_ms = world.clock.now_ms()
+            entity.history.append(CardEdit(at_ms=now_ms, kind=kind, sequence=entity.sequence, element_id="", text=""))
         world.card_changed(entity)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong on demand: in HTTP answers (rules over paths) and on the way of events (counters for the next ones)."""
+"""What goes wrong on demand: in HTTP answers (rules over paths) and on the way of events (counters)."""
 
 import re
 from collections.abc import Mapping

@@ -113,6 +113,7 @@ class Message:
 
     `content` is the received form (mention keys, no locale wrapper); for cards it is the card JSON, or
     `{"type": "card", "data": {"card_id"}}`. `sent` is what the sender wrote. `history`: earlier contents, oldest first.
+    `children`: ids inside a merged forward; a child's files are `forwarded`, to be had by the container's id only.
     """
 
     message_id: str
@@ -134,6 +135,7 @@ class Message:
     children: list[str] = field(default_factory=list)
     history: list[Earlier] = field(default_factory=list)
     resources: dict[str, Resource] = field(default_factory=dict)
+    forwarded: dict[str, Resource] = field(default_factory=dict)
     edits: int = 0
 
 

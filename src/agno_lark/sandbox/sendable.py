@@ -1,7 +1,7 @@
 """Whether a message's content may be sent: its JSON, its size, its files, its card (payloads/README.md, Sending)."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agno_lark.sandbox.cards import Finding, refusal
@@ -109,6 +109,10 @@ def read_card(feishu: LocalFeishu, content: str) -> tuple[Json, Card | None]:
             raise Refused(230025, "The length of the message content reaches its limit.")
         return body, None  # a 1.0 card: no schema means 1.0 on IM, and there is no checker for those
     found = refusal(body, strict=feishu.strict_cards)
+    if found is not None and found.code == 300303:  # IM reads it as 1.0, where body and others are unknown
+        found = replace(
+            found, code=200621, message="parse card json err, please check whether the card json is correct"
+        )
     if found is not None and found.code == 230025:
         raise Refused(230025, "The length of the message content reaches its limit.")
     if found is not None:

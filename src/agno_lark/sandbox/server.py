@@ -1,4 +1,4 @@
-"""The local Feishu as one ASGI app on one port: OpenAPI and discovery, the WebSocket, the control endpoint, the page."""
+"""The local Feishu as one ASGI app on one port: OpenAPI, discovery, the WebSocket, the control endpoint, the page."""
 
 import asyncio
 import contextlib
@@ -20,6 +20,7 @@ from agno_lark.sandbox.control import control_router
 from agno_lark.sandbox.frames import load_frame_class
 from agno_lark.sandbox.gateway import Gateway
 from agno_lark.sandbox.local_feishu import LocalFeishu
+from agno_lark.sandbox.page import page_router
 
 __all__ = ["build_app", "openapi_routes", "run_sandbox", "serving"]
 
@@ -40,6 +41,7 @@ def build_app(feishu: LocalFeishu) -> ASGIApp:
     """The whole app around one local Feishu."""
     pages = FastAPI(title="agno-lark sandbox", docs_url=None, redoc_url=None, openapi_url=None)
     pages.include_router(control_router(feishu))
+    pages.include_router(page_router(feishu.world))
     pages.add_api_websocket_route("/sandbox/ws", _long_connection(feishu))
     return Gateway(feishu, openapi_routes(), pages)
 
@@ -84,7 +86,14 @@ async def _refuse(websocket: WebSocket, status: int, message: str, *, auth_code:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: whoever runs us owns the signals."""
+    """uvicorn without its signal handlers (whoever runs us owns the signals) and without its tick of 0.1 s."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.stop = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.stop.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -100,6 +109,8 @@ async def serving(feishu: LocalFeishu, host: str = "127.0.0.1", port: int = 0) -
     await asyncio.to_thread(load_frame_class)
     listener = socket.create_server((host, port), backlog=512)
     listener.setblocking(False)
+    # asyncio sets this only on sockets made with an explicit protocol; without it each answer waits 40 ms for an ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bound: int = listener.getsockname()[1]
     config = uvicorn.Config(
         build_app(feishu),
@@ -128,6 +139,7 @@ async def serving(feishu: LocalFeishu, host: str = "127.0.0.1", port: int = 0) -
         feishu.deliveries.close()
         feishu.world.close_listeners()
         server.should_exit = True
+        server.stop.set()
         await asyncio.shield(task)
         listener.close()
 

@@ -5,6 +5,7 @@ arrives through the OpenAPI modules, which call the plain `bot_*` methods. Every
 """
 
 import copy
+import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
@@ -158,6 +159,7 @@ class World:
         if card.streaming and self.clock.now_ms() - card.streaming_since_ms >= STREAMING_MS:
             card.streaming = False
             card.streaming_timed_out = True
+            card.json = {**card.json, "config": {**(card.json.get("config") or {}), "streaming_mode": False}}
         return card.streaming
 
     def name_of(self, open_id: str) -> str:
@@ -344,6 +346,28 @@ class World:
             event = events.message_received(self.app, chat, sender, message)
             self.bot.post("im.message.receive_v1", event)
         return message
+
+    async def merge_forward(self, person: Person | str, chat_id: str, message_ids: Sequence[str]) -> Message:
+        """A person forwards several messages as one; the copies inside have ids of their own."""
+        children = [self._copy(self.message(message_id)) for message_id in message_ids]
+        return await self.post(person, chat_id, "merge_forward", {}, children=children)
+
+    def _copy(self, source: Message) -> str:
+        """A message inside a forward: in no timeline, but with a copy of everything below it."""
+        copied = dataclasses.replace(
+            source,
+            message_id=self.new_id("om_"),
+            thread_id=None,
+            root_id=None,
+            parent_id=None,
+            reactions=[],
+            history=[],
+            resources={},
+            children=[self._copy(self.message(child)) for child in source.children],
+            forwarded=dict(source.resources),
+        )
+        self.messages[copied.message_id] = copied
+        return copied.message_id
 
     async def recall(self, person: Person | str, message_id: str) -> Message:
         """A person takes a message of theirs back."""

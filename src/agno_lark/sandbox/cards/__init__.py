@@ -4,6 +4,6 @@ In: a card's JSON. Out: findings, each with the platform's code and ErrPath; `re
 Held to ../shared/cards (its schema is data of this package, its checker's verdicts are tests). Keeps no state.
 """
 
-from agno_lark.sandbox.cards.check import Finding, check, element_of, md_tables, refusal
+from agno_lark.sandbox.cards.check import Finding, check, element_of, md_tables, refusal, text_refusal
 
-__all__ = ["Finding", "check", "element_of", "md_tables", "refusal"]
+__all__ = ["Finding", "check", "element_of", "md_tables", "refusal", "text_refusal"]
