@@ -142,7 +142,10 @@ def event(event_id: str = "e1", event_type: str = "im.message.receive_v1", **bod
 
 
 class TinyFeishu:
-    """Discovery over HTTP and a WebSocket beside it. `sockets` yields each connection as it comes."""
+    """Discovery over HTTP and a WebSocket beside it. `sockets` yields each connection as it comes.
+
+    `pong` holds for connections made from then on: whether their pings are answered.
+    """
 
     def __init__(self, **config: int) -> None:
         self.config = {"PingInterval": 5, "ReconnectInterval": 1, "ReconnectNonce": 0, "ReconnectCount": -1, **config}
@@ -188,7 +191,7 @@ class TinyFeishu:
         return Reply(json={"code": 0, "msg": "", "data": {"URL": self.address(), "ClientConfig": self.config}})
 
     async def _serve(self, ws: ServerConnection) -> None:
-        socket = Socket(ws=ws)
+        socket, pong = Socket(ws=ws), self.pong
         await self.sockets.put(socket)
         async for data in ws:
             got = load_frame_class()()
@@ -197,7 +200,7 @@ class TinyFeishu:
                 await socket.acks.put(got)
                 continue
             await socket.pings.put(got)
-            if self.pong:
+            if pong:
                 await ws.send(frame(0, {"type": "pong"}))
 
 

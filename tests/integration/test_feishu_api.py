@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 from agno_lark.errors import FeishuApiError
 from agno_lark.feishu import (
@@ -22,6 +23,7 @@ from agno_lark.feishu import (
     card_reference,
     kind_of,
 )
+from agno_lark.feishu.limits import API_MINUTE, API_SECOND, CARD, CHAT, MESSAGE
 from tests.feishu_server import HttpServer, Reply, Seen
 
 TOKEN_PATH = "/open-apis/auth/v3/tenant_access_token/internal"
@@ -85,6 +87,13 @@ async def test_a_long_uuid_is_shortened_the_same_way_each_time() -> None:
     assert first == second != third
     assert len(first) == 50
     assert calls(server)[0].json["reply_in_thread"] is True
+
+
+async def test_a_call_blocks_the_event_loop_at_no_time() -> None:
+    async with HttpServer(Script(otherwise=Reply(json=SENT))) as server:
+        with blockbuster_ctx():
+            async with OpenApi("cli_1", "s", server.url) as client:
+                await client.send_message("oc_1", "chat_id", "text", "{}", "u1")
 
 
 async def test_many_waiters_share_one_token_and_one_pool() -> None:
@@ -219,6 +228,29 @@ async def test_a_call_that_gets_no_answer_is_uncertain() -> None:
         assert (caught.value.kind, caught.value.uncertain) == (ErrorKind.TRANSIENT, True)
         assert (caught.value.code, caught.value.http_status) == (-1, 0)
         assert len(calls(server)) == 1 + QUICK.max_transient_retries
+
+
+async def test_doubt_about_an_earlier_try_is_not_forgotten() -> None:
+    async with api(Script(Reply(cut=True), refused(230011))) as (client, _server):
+        with pytest.raises(CallRefused) as caught:
+            await client.reply_message("om_1", "text", "{}", "u1")
+        assert (caught.value.kind, caught.value.code, caught.value.uncertain) == (ErrorKind.TARGET_GONE, 230011, True)
+
+
+async def test_a_call_that_never_got_its_token_never_left() -> None:
+    script = Script()
+    script.token_reply = lambda: Reply(cut=True)
+    async with api(script) as (client, server):
+        with pytest.raises(CallRefused) as caught:
+            await client.send_message("oc_1", "chat_id", "text", "{}", "u1")
+        assert (caught.value.kind, caught.value.uncertain) == (ErrorKind.TRANSIENT, False)
+        assert calls(server) == []
+
+
+async def test_an_answer_without_the_message_it_promises_is_an_error() -> None:
+    async with api(Script()) as (client, _server):
+        with pytest.raises(CallRefused, match="message_id"):
+            await client.send_message("oc_1", "chat_id", "text", "{}", "u1")
 
 
 async def test_a_server_that_is_not_there_is_certain_not_to_have_been_reached() -> None:
@@ -357,6 +389,14 @@ async def test_the_gates_let_no_window_exceed_the_limit() -> None:
         assert index + 1 <= 2 + at_s * 40 + 0.01
     async with limits.card("c2"):
         assert loop.time() - began_s < times[-1] + 0.02  # another card does not wait
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "window_s"),
+    [(CARD, 10, 1), (CHAT, 5, 1), (MESSAGE, 5, 1), (API_SECOND, 50, 1), (API_MINUTE, 1000, 60)],
+)
+def test_no_rate_of_ours_can_exceed_feishus(rate: Rate, limit: int, window_s: int) -> None:
+    assert rate.burst + rate.per_s * window_s <= 0.97 * limit
 
 
 async def test_quiet_cards_leave_nothing_behind() -> None:

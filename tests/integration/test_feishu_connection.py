@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request as Handshake
 from websockets.http11 import Response as HandshakeAnswer
@@ -72,6 +73,15 @@ async def test_an_event_is_acknowledged_after_accept_with_its_time() -> None:
             assert status.last_frame_ms is not None
             assert status.connected_since_ms is not None
         assert held.snapshot().state is ConnectionState.CLOSED
+
+
+async def test_connecting_and_accepting_block_the_event_loop_at_no_time() -> None:
+    async with TinyFeishu() as feishu:
+        with blockbuster_ctx():
+            async with running(connection(feishu, Accepting()).run):
+                socket = await feishu.socket()
+                await socket.send_event(event())
+                assert (await socket.ack())[0] == 200
 
 
 async def test_a_card_clicks_answer_travels_back() -> None:
@@ -156,13 +166,16 @@ async def test_events_without_a_place_are_asked_for_again_untouched() -> None:
 
     accept = Accepting(slow)
     limits = ConnectionLimits(answer_within_s=0.1, max_running=1, max_waiting=1)
-    async with TinyFeishu() as feishu, running(connection(feishu, accept, limits).run):
-        socket = await feishu.socket()
-        for number in range(3):
-            await socket.send_event(event(f"e{number}"), f"m{number}")
-        assert [(await socket.ack())[0] for _ in range(3)] == [500] * 3
-        await until(lambda: len(accept.finished) == 1)
-        assert [got.event_id for got in accept.events] == ["e0"]
+    async with TinyFeishu() as feishu:
+        held = connection(feishu, accept, limits)
+        async with running(held.run):
+            socket = await feishu.socket()
+            for number in range(3):
+                await socket.send_event(event(f"e{number}"), f"m{number}")
+            assert [(await socket.ack())[0] for _ in range(3)] == [500] * 3
+            await until(lambda: len(accept.finished) == 1)
+            assert [got.event_id for got in accept.events] == ["e0"]
+            assert (held.snapshot().failures, held.snapshot().late) == (3, 2)
 
 
 async def test_junk_never_ends_the_connection() -> None:
@@ -238,13 +251,13 @@ async def test_an_accept_outlives_the_socket_its_event_came_on() -> None:
 async def test_a_silent_socket_is_noticed_after_three_pings(caplog: pytest.LogCaptureFixture) -> None:
     async with TinyFeishu(PingInterval=2) as feishu:
         feishu.pong = False
-        held = connection(feishu, Accepting())
+        held = connection(feishu, Accepting(), ConnectionLimits(pace=0.1))
         async with running(held.run):
             first = await feishu.socket()
+            feishu.pong = True
             await until(lambda: first.pings.qsize() >= 2)
             second = await feishu.socket()
-            feishu.pong = True
-            await until(lambda: second.pings.qsize() >= 5)
+            await until(lambda: second.pings.qsize() >= 4)
             assert (held.snapshot().state, held.snapshot().reconnects) == (ConnectionState.CONNECTED, 1)
     reasons = [record.__dict__["reason"] for record in caplog.records if "reason" in record.__dict__]
     assert reasons == ["Feishu has been silent for 3 pings"]

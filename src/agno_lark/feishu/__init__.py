@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agno_lark.feishu.caller import RetryRules
     from agno_lark.feishu.codes import CallRefused, ErrorKind, kind_of
     from agno_lark.feishu.connection import Connection, ConnectionLimits
+    from agno_lark.feishu.deliveries import Accept
     from agno_lark.feishu.downloads import ResourceTooLarge
     from agno_lark.feishu.events import (
         CARD_CLICK,
@@ -42,6 +43,7 @@ __all__ = [
     "CARD_CLICK",
     "MESSAGE_RECALLED",
     "MESSAGE_RECEIVED",
+    "Accept",
     "BotInfo",
     "CallRefused",
     "CardClick",
@@ -82,6 +84,7 @@ _HOMES = {
     "caller": ("RetryRules",),
     "codes": ("CallRefused", "ErrorKind", "kind_of"),
     "connection": ("Connection", "ConnectionLimits"),
+    "deliveries": ("Accept",),
     "downloads": ("ResourceTooLarge",),
     "events": (
         *("CARD_CLICK", "MESSAGE_RECALLED", "MESSAGE_RECEIVED", "CardClick", "Event", "IncomingMessage", "Mention"),

@@ -102,14 +102,14 @@ class OpenApi:
             params={"receive_id_type": receive_id_type},
             body={"receive_id": receive_id, "msg_type": msg_type, "content": content, "uuid": _short(uuid)},
         )
-        return read_sent_message(answer)
+        return _sent(answer)
 
     async def reply_message(
         self, message_id: str, msg_type: str, content: str, uuid: str, in_thread: bool = False
     ) -> SentMessage:
         """An answer to `message_id`; in its topic where it is in one, opening one where `in_thread` asks for it."""
         body = {"msg_type": msg_type, "content": content, "reply_in_thread": in_thread, "uuid": _short(uuid)}
-        return read_sent_message(await self._send("POST", f"{_MESSAGE}/reply", message_id, body=body))
+        return _sent(await self._send("POST", f"{_MESSAGE}/reply", message_id, body=body))
 
     async def patch_message(self, message_id: str, content: str) -> None:
         """Replace the whole card of a message we sent (not of a card entity); at most 14 days after sending."""
@@ -231,9 +231,16 @@ def _once(uuid: str | None) -> str:
     return uuid if len(uuid) <= 64 else sha256(uuid.encode()).hexdigest()
 
 
+def _sent(answer: Mapping[str, Any]) -> SentMessage:
+    _data_text(answer, "message_id")
+    return read_sent_message(answer)
+
+
 def _data_text(answer: Mapping[str, Any], key: str) -> str:
     data = answer.get("data")
     value = data.get(key) if isinstance(data, dict) else None
     if not isinstance(value, str) or not value:
-        raise CallRefused(f"Feishu's answer holds no {key}", kind=ErrorKind.TRANSIENT, code=-1, http_status=200)
+        raise CallRefused(
+            f"Feishu's answer holds no {key}", kind=ErrorKind.TRANSIENT, code=-1, http_status=200, uncertain=True
+        )
     return value

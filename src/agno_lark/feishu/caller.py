@@ -21,6 +21,8 @@ __all__ = ["Call", "Caller", "RetryRules", "after_refusal", "path"]
 
 log = logging.getLogger(__name__)
 
+_TOKEN = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105 - a path
+
 # Nothing of these reached Feishu, so any call may be sent again.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -130,9 +132,13 @@ class Caller:
             except CallRefused as error:
                 if error.kind is ErrorKind.UUID_USED or (error.kind is ErrorKind.SEQUENCE and tries.in_doubt):
                     return {"code": 0, "data": {}}
-                tries.in_doubt = tries.in_doubt or error.uncertain
-                if not await self._may_repeat(call, error, tries, token):
-                    raise
+                # Without a token it was the token's fetch that failed, after retries of its own: this call never left.
+                left = bool(token) or not call.with_token
+                if left and error.uncertain:
+                    tries.in_doubt = True
+                if left and await self._may_repeat(call, error, tries, token):
+                    continue
+                raise (error.doubted() if tries.in_doubt else error) from error.__cause__
 
     async def _may_repeat(self, call: Call, error: CallRefused, tries: _Tries, token: str) -> bool:
         """Wait as the error asks, and count the try; `False` where the call should end with the error."""
@@ -145,8 +151,8 @@ class Caller:
         if error.kind is ErrorKind.RATE_LIMITED and error.halts_app:
             # The others stop as well, even if this call gives up: each further call would prolong the limit.
             self.limits.halt(min(error.retry_after_s or self._rules.first_wait_s, self._rules.max_wait_s))
-        if wait_s is None or (call.with_token and not token):
-            return False  # (without a token it was the token's fetch that failed, after retries of its own)
+        if wait_s is None:
+            return False
         log.info(
             "A call to Feishu is repeated",
             extra={"action": "api_retry", "api": call.api, "kind": error.kind.value, "code": error.code},
@@ -177,15 +183,19 @@ class Caller:
         return accepted(response.status_code, response.headers, response.content, call=f"{call.method} {call.api}")
 
     async def _fetch_token(self) -> IssuedToken:
-        answer = await self.send(
-            Call(
-                method="POST",
-                api="/open-apis/auth/v3/tenant_access_token/internal",
-                path="/open-apis/auth/v3/tenant_access_token/internal",
-                json={"app_id": self._app_id, "app_secret": self._app_secret},
-                with_token=False,
-            )
+        call = Call(
+            method="POST",
+            api=_TOKEN,
+            path=_TOKEN,
+            json={"app_id": self._app_id, "app_secret": self._app_secret},
+            with_token=False,
         )
+        try:
+            answer = await self.send(call)
+        except CallRefused as error:
+            # A token that was issued and lost on the way has no effect anybody could doubt.
+            error.uncertain = False
+            raise
         token, expires_in_s = answer.get("tenant_access_token"), answer.get("expire")
         if not isinstance(token, str) or not token:
             # An empty token would make later calls fail with words that blame something else.

@@ -143,6 +143,20 @@ class CallRefused(FeishuApiError):
         self.uncertain = uncertain
         self.scopes = scopes
 
+    def doubted(self) -> "CallRefused":
+        """The same error, of a call whose effect may have happened at an earlier try."""
+        return CallRefused(
+            str(self),
+            kind=self.kind,
+            code=self.code,
+            http_status=self.http_status,
+            retry_after_s=self.retry_after_s,
+            log_id=self.log_id,
+            inner_code=self.inner_code,
+            uncertain=True,
+            scopes=self.scopes,
+        )
+
     @property
     def halts_app(self) -> bool:
         # 230020 and 90217 belong to one chat, message or sheet (payloads/README.md); the gateway's limit to the app.

@@ -36,7 +36,7 @@ class ConnectionLimits:
     answer_within_s: float = 2.5
     drain_s: float = 5.0
     max_running: int = 64
-    max_waiting: int = 1024
+    max_waiting: int = 4096
     pace: float = 1.0
 
 

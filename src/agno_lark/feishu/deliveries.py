@@ -23,6 +23,10 @@ Send = Callable[[bytes], Awaitable[None]]
 _OK, _AGAIN = 200, 500
 
 
+class _Crowded(Exception):
+    """As many events wait as may."""
+
+
 class Deliveries:
     """Takes whole events; each runs in a task of its own and ends in one acknowledgement.
 
@@ -76,10 +80,13 @@ class Deliveries:
         try:
             async with asyncio.timeout(self._answer_within_s):
                 if crowded:
-                    raise TimeoutError("too many events wait already")
+                    raise _Crowded
                 running = await self._start(event)
                 answer = await asyncio.shield(running)
                 code = _OK
+        except _Crowded:
+            self._tally.failures += 1
+            log.warning("An event found no place", extra={**_about(event), "action": "event_crowded"})
         except TimeoutError as error:
             self._failed(event, error, late=running is None or not running.done())
         except Exception as error:  # noqa: BLE001 - the border: whatever it was, the event comes again
