@@ -74,10 +74,8 @@ class CuttingProxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        self.cut()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.cut()  # ends the tasks too: their streams are at their end
+        await asyncio.gather(*self._tasks)
         await self._server.wait_closed()
 
     def cut(self) -> None:

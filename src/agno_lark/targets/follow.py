@@ -1,8 +1,8 @@
 """Staying with a run: over cuts, silence and restarts of AgentOS, until it ends or pauses.
 
-A submission or a continuation goes out once; after that only `/resume` is asked, which changes nothing. A run that
-AgentOS does not know is looked for a while (it may just be arriving), also by its turn id: a durable queue gives it
-another run id than ours.
+A submission or a continuation goes out once; after that only `/resume` is asked, which changes nothing. Only where a
+second submission attaches to the first run (a durable queue) a lost answer is asked for by submitting again: the run
+has another id than ours there, and no metadata until it ends. A run that AgentOS does not know is looked for a while.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from agno_lark.targets.protocol import (
     RunEvent,
     RunRef,
     RunRequest,
-    RunSnapshot,
 )
 from agno_lark.targets.run_view import ending, told_run_id
 
@@ -37,7 +36,7 @@ _GO_ON = frozenset({FaultReason.INTERRUPTED, FaultReason.UNREACHABLE, FaultReaso
 
 
 class Source(Protocol):
-    """The part of a Target that `follow` needs, and whether a cut can be healed at all."""
+    """The part of a Target that `follow` needs; whether a cut can be healed; whether a second submission attaches."""
 
     @property
     def resumable(self) -> bool | None: ...
@@ -50,7 +49,7 @@ class Source(Protocol):
         self, run_id: str, session_id: str, user_id: str, payload: Mapping[str, Any]
     ) -> AsyncGenerator[RunEvent]: ...
 
-    async def find_by_turn(self, session_id: str, turn_id: str) -> RunSnapshot | None: ...
+    async def attaches(self) -> bool: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,10 +58,10 @@ class _Pursuit:
 
     run_id: str
     session_id: str
-    turn_id: str = ""
     after_index: int = -1
     confirmed: bool  # AgentOS has named this run id itself
     first_request: bool  # the submission or continuation is still to go out
+    submit_again: bool = False  # it may have gone out, and a second one attaches to it
     last_event_s: float
     missing_since_s: float | None = None
     reconnections: int = 0
@@ -116,7 +115,7 @@ async def follow(source: Source, start: FollowStart, *, limits: FollowLimits, cl
                     break
                 if event is None:
                     break
-                pursuit.first_request = False
+                pursuit.first_request = pursuit.submit_again = False
                 if not pursuit.take(event, clock.monotonic_s()):
                     continue
                 yield event
@@ -135,20 +134,15 @@ async def follow(source: Source, start: FollowStart, *, limits: FollowLimits, cl
         )
         await asyncio.sleep(pursuit.pause_s(limits, random.random()))
         pursuit.reconnections += 1
-        if not pursuit.confirmed and pursuit.turn_id:
-            await _look_by_turn(source, pursuit)
+        if not pursuit.confirmed and isinstance(start, RunRequest) and not start.attachments:
+            pursuit.submit_again = await _attaches(source)
 
 
 def _begin(start: FollowStart, now_s: float) -> _Pursuit:
     match start:
-        case RunRequest(run_id=run_id, session_id=session_id, turn_id=turn_id):
+        case RunRequest(run_id=run_id, session_id=session_id):
             return _Pursuit(
-                run_id=run_id,
-                session_id=session_id,
-                turn_id=turn_id,
-                confirmed=False,
-                first_request=True,
-                last_event_s=now_s,
+                run_id=run_id, session_id=session_id, confirmed=False, first_request=True, last_event_s=now_s
             )
         case Continuation(ref=ref):
             first_request = True
@@ -165,7 +159,7 @@ def _begin(start: FollowStart, now_s: float) -> _Pursuit:
 
 
 def _open(source: Source, start: FollowStart, pursuit: _Pursuit) -> AsyncGenerator[RunEvent]:
-    if pursuit.first_request and isinstance(start, RunRequest):
+    if (pursuit.first_request or pursuit.submit_again) and isinstance(start, RunRequest):
         return source.submit(start)
     if pursuit.first_request and isinstance(start, Continuation):
         return source.continue_run(start.ref.run_id, start.ref.session_id, start.ref.user_id, start.payload)
@@ -181,15 +175,14 @@ async def _next(events: AsyncGenerator[RunEvent], left_s: float) -> RunEvent | N
         return None  # time is up: the verdict says so
 
 
-async def _look_by_turn(source: Source, pursuit: _Pursuit) -> None:
-    """Our submission's answer was lost: the run may have been taken under another id."""
+async def _attaches(source: Source) -> bool:
     try:
-        snapshot = await source.find_by_turn(pursuit.session_id, pursuit.turn_id)
+        return await source.attaches()
     except TargetError as error:
-        logger.debug("no look-up by turn", extra={"action": "run.find", "reason": error.reason})
-        return
-    if snapshot is not None:
-        pursuit.run_id, pursuit.confirmed = snapshot.run_id, True
+        logger.debug(
+            "a target does not say whether it has a queue", extra={"action": "run.ask", "reason": error.reason}
+        )
+        return False
 
 
 def _cut(reason: FaultReason, message: str) -> TargetError:

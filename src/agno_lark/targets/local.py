@@ -232,6 +232,10 @@ class LocalTarget:
                 return run_snapshot(stored.to_dict(), session_id)
         return None
 
+    async def attaches(self) -> bool:
+        """Never: a second submission is a second run."""
+        return False
+
     async def describe(self) -> TargetInfo:
         return TargetInfo(
             type=self._type,

@@ -229,7 +229,8 @@ class Target(Protocol):
     def follow(self, start: FollowStart) -> AsyncGenerator[RunEvent]:
         """Submit, continue or resume, and stay with the run over cuts and silence.
 
-        Ends after the run's terminal event or its pause; a submission or a continuation goes out exactly once. Raises
+        Ends after the run's terminal event or its pause. A submission or a continuation goes out exactly once, but for
+        a submission whose answer was lost where a second one attaches to the first run (durable queue). Raises
         TIMEOUT (no event for run_timeout_s), NOT_FOUND (the run is really gone), INTERRUPTED (cut, and can't be
         resumed), and whatever the first request is refused with.
         """
@@ -244,7 +245,11 @@ class Target(Protocol):
         ...
 
     async def find_by_turn(self, session_id: str, turn_id: str) -> RunSnapshot | None:
-        """The session's newest run whose metadata.turn_id is `turn_id`, or None. Idempotent."""
+        """The session's newest run whose metadata.turn_id is `turn_id`, or None. Idempotent.
+
+        AgentOS 3.1.10 does not tell the metadata of runs in a durable queue before they end, nor ever that of workflow
+        runs outside of one: None is no proof there. Our own run_id is, where there is no durable queue.
+        """
         ...
 
     async def describe(self) -> TargetInfo:

@@ -82,6 +82,7 @@ class RemoteTarget:
         self._limits = limits or FollowLimits()
         self._clock = clock or SystemClock()
         self._resumable: bool | None = None
+        self._durable_queue: bool | None = None
         self.events_skipped = 0
 
     @property
@@ -166,6 +167,13 @@ class RemoteTarget:
             if run is not None and run.metadata.get("turn_id") == turn_id:
                 return run
         return None
+
+    async def attaches(self) -> bool:
+        """Whether a second submission under the same key attaches to the first run (asked once). Raises TargetError."""
+        if self._durable_queue is None:
+            _, config = await self._call("GET", f"{self._base}/config", asked="describe itself")
+            self._durable_queue = target_name(config, self._type, self._id)[1]
+        return self._durable_queue is True and self._resumable is not False
 
     async def describe(self) -> TargetInfo:
         note = _NOT_RESUMABLE if self._resumable is False else ""

@@ -1,0 +1,42 @@
+"""The demo AgentOS as a process: starts, says where it is, and goes."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from agno_lark.sandbox.agentos import DemoNotReady, start_demo_agentos
+from agno_lark.targets import RemoteTarget, RunView, TargetType
+from tests.targets_fixtures import request, seen
+
+
+async def test_it_is_ready_when_it_says_so_and_gone_afterwards() -> None:
+    async with start_demo_agentos(instant=True) as demo:
+        async with httpx.AsyncClient() as client:
+            config = (await client.get(f"{demo.url}/config")).json()
+        target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id)
+        view = await seen(target.follow(request("what is this?", "instant")), RunView(run_id="run-instant"))
+        await target.aclose()
+    assert {row["id"] for row in config["agents"]} >= {demo.agent_id, demo.plain_agent_id}
+    assert [row["id"] for row in config["teams"]] == [demo.team_id]
+    assert [row["id"] for row in config["workflows"]] == [demo.workflow_id]
+    assert view.text == "ok"
+    assert demo.process.returncode is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(demo.pid, 0)
+
+
+async def test_a_start_that_fails_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(DemoNotReady, match="Address already in use"):
+        await start_demo_agentos(port=taken.getsockname()[1]).__aenter__()
+
+
+def test_starting_it_does_not_import_agno() -> None:
+    code = (
+        "import sys, agno_lark.sandbox.agentos, agno_lark.targets; print(sorted(m for m in sys.modules if m == 'agno'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,169 @@
+"""A run is followed over cuts, silence and the death of its AgentOS."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agno_lark.errors import TargetError
+from agno_lark.sandbox.agentos import DemoAgentOS, start_demo_agentos
+from agno_lark.targets import FaultReason, FollowLimits, RemoteTarget, RunState, RunView, TargetType, fold
+from tests.demo_agentos_fixtures import CuttingProxy, demo_agentos, free_port
+from tests.targets_fixtures import request, seen
+
+QUICK = FollowLimits(silence_s=1.0, run_timeout_s=20, backoff_first_s=0.05, backoff_max_s=0.3, missing_grace_s=1.0)
+COUNTED = "".join(f"{n} " for n in range(1, 9))
+TYPES = list(TargetType)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["no-queue", "durable-queue"])
+def demo(request: pytest.FixtureRequest) -> Iterator[DemoAgentOS]:
+    with demo_agentos(durable_queue=request.param) as running:
+        yield running
+
+
+@asynccontextmanager
+async def proxied(
+    demo: DemoAgentOS, target_type: TargetType, limits: FollowLimits = QUICK, *, target_id: str = ""
+) -> AsyncIterator[tuple[RemoteTarget, CuttingProxy]]:
+    ids = {TargetType.AGENT: demo.agent_id, TargetType.TEAM: demo.team_id, TargetType.WORKFLOW: demo.workflow_id}
+    async with CuttingProxy(demo.url) as proxy:
+        target = RemoteTarget(
+            base_url=proxy.url, target_type=target_type, target_id=target_id or ids[target_type], limits=limits
+        )
+        try:
+            yield target, proxy
+        finally:
+            await target.aclose()
+
+
+@pytest.mark.parametrize("target_type", TYPES)
+async def test_a_cut_connection_neither_doubles_nor_loses_text(demo: DemoAgentOS, target_type: TargetType) -> None:
+    one = request("count to 8", f"cut-{demo.pid}-{target_type}")
+    view = RunView(run_id=one.run_id)
+    cuts = 0
+    async with proxied(demo, target_type) as (target, proxy):
+        async for event in target.follow(one):
+            view = fold(view, event)
+            if cuts < 2 and view.text.endswith(("2 ", "5 ")) and proxy.connections == cuts + 1:
+                cuts += 1
+                proxy.cut()
+        submissions = sum(b"/runs HTTP" in chunk for chunk in proxy.requests)
+    assert view.text.split() == COUNTED.split()
+    assert view.state is RunState.COMPLETED
+    assert cuts == 2
+    assert submissions == 1
+
+
+async def test_a_connection_cut_in_the_middle_of_an_event_is_resumed(demo: DemoAgentOS) -> None:
+    one = request("count to 8", f"torn-{demo.pid}")
+    async with proxied(demo, TargetType.AGENT) as (target, proxy):
+        proxy.cut_after_bytes = 1500
+        view = await seen(target.follow(one), RunView(run_id=one.run_id))
+    assert view.text == COUNTED
+    assert proxy.connections >= 2
+
+
+async def test_a_lost_answer_to_the_submission_is_found_again(demo: DemoAgentOS) -> None:
+    """The request arrived, not one byte came back: the model must not be asked twice."""
+    one = request("count to 8", f"lost-{demo.pid}")
+    async with proxied(demo, TargetType.AGENT) as (target, proxy):
+        proxy.cut_after_bytes = 0
+        view = await seen(target.follow(one), RunView(run_id=one.run_id))
+        async with httpx.AsyncClient() as client:
+            counts = (await client.get(f"{demo.url}/demo/model-calls")).json()
+    assert (view.text, view.state) == (COUNTED, RunState.COMPLETED)
+    assert counts["by_session"][one.session_id] == 1
+
+
+async def test_silence_is_not_an_end(demo: DemoAgentOS) -> None:
+    one = request("silence 3", f"silent-{demo.pid}")
+    async with proxied(demo, TargetType.AGENT) as (target, proxy):
+        view = await seen(target.follow(one), RunView(run_id=one.run_id))
+        assert proxy.connections >= 2
+    assert (view.text, view.state) == ("Let me see... done.", RunState.COMPLETED)
+
+
+async def test_a_run_left_by_its_listener_goes_on_and_is_resumed_later(demo: DemoAgentOS) -> None:
+    one = request("count to 8", f"left-{demo.pid}")
+    view = RunView(run_id=one.run_id)
+    async with proxied(demo, TargetType.AGENT) as (target, _):
+        following = target.follow(one)
+        async for event in following:
+            view = fold(view, event)
+            if view.text.endswith("3 "):
+                break
+        await following.aclose()
+        await asyncio.sleep(0.7)
+        view = await seen(target.resume(view.run_id, one.session_id, view.last_index), view)
+    assert (view.text, view.state) == (COUNTED, RunState.COMPLETED)
+
+
+async def test_a_plain_stream_that_is_cut_is_told_as_interrupted(demo: DemoAgentOS) -> None:
+    one = request("count to 50", f"plain-{demo.pid}")
+    async with proxied(demo, TargetType.AGENT, target_id=demo.plain_agent_id) as (target, proxy):
+        following = target.follow(one)
+        async for event in following:
+            if event.name == "RunContent":
+                proxy.cut()
+                break
+        with pytest.raises(TargetError) as caught:
+            await seen(following, RunView(run_id=one.run_id))
+    assert caught.value.reason == FaultReason.INTERRUPTED
+
+
+async def test_a_plain_stream_is_given_as_long_as_a_run_may_be_silent(demo: DemoAgentOS) -> None:
+    one = request("silence 3", f"plain-silence-{demo.pid}")
+    async with proxied(demo, TargetType.AGENT, target_id=demo.plain_agent_id) as (target, _):
+        view = await seen(target.follow(one), RunView(run_id=one.run_id))
+    assert view.text == "Let me see... done."
+
+
+async def test_a_run_that_was_finished_before_agentos_restarted_is_taken_from_its_database(tmp_path: Path) -> None:
+    port = free_port()
+    one = request("weather in Rome", "restarted")
+    async with start_demo_agentos(port=port, db_path=tmp_path / "s.sqlite3") as demo:
+        target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id, limits=QUICK)
+        view = RunView(run_id=one.run_id)
+        following = target.follow(one)
+        async for event in following:
+            view = fold(view, event)
+            if view.text.endswith("up "):
+                break
+        await following.aclose()
+        partial = view
+        view = await seen(target.resume(one.run_id, one.session_id), RunView(run_id=one.run_id))
+        os.kill(demo.pid, signal.SIGKILL)
+        await demo.process.wait()
+    async with start_demo_agentos(port=port, db_path=tmp_path / "s.sqlite3"):
+        again = await seen(target.resume(one.run_id, one.session_id, partial.last_index), partial)
+        await target.aclose()
+    assert (again.text, again.state) == (view.text, RunState.COMPLETED)
+    assert again.text != partial.text
+
+
+async def test_a_run_whose_agentos_died_ends_after_the_timeout(tmp_path: Path) -> None:
+    port = free_port()
+    one = request("count to 500", "died")
+    limits = FollowLimits(silence_s=1.0, run_timeout_s=8.0, backoff_first_s=0.05, backoff_max_s=0.3)
+    async with start_demo_agentos(port=port, db_path=tmp_path / "s.sqlite3") as demo:
+        target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id, limits=limits)
+        following = target.follow(one)
+        async for event in following:
+            if event.name == "RunContent":
+                break
+        os.kill(demo.pid, signal.SIGKILL)
+        await demo.process.wait()
+    async with start_demo_agentos(port=port, db_path=tmp_path / "s.sqlite3"):
+        with pytest.raises(TargetError) as caught:
+            await seen(following, RunView(run_id=one.run_id))
+        stuck = await target.find(one.run_id, one.session_id)
+        await target.aclose()
+    assert caught.value.reason == FaultReason.TIMEOUT
+    assert stuck is not None
+    assert stuck.state is RunState.RUNNING
