@@ -1,6 +1,7 @@
 """The sandbox held to the protocol by the real SDK: `FeishuChannel` connects, hears, answers, streams, downloads."""
 
 import asyncio
+import itertools
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -81,13 +82,13 @@ async def test_the_real_sdk_lives_in_the_sandbox() -> None:
         await feishu.write(MARTA, direct, "stream please")
         sent = await bot.told("sent")
         assert sent["success"], sent
-        shown = await feishu.until(lambda _: _finished(feishu, direct), within_s=10)
-        assert shown.text == "alpha beta gamma"
-        card = feishu.card_of(shown.message_id)
+        streamed = await feishu.until(lambda _: _finished(feishu, direct), within_s=10)
+        assert streamed.text == "alpha beta gamma"
+        card = feishu.card_of(streamed.message_id)
         assert card is not None
         grown = [edit.text for edit in card.history if edit.kind == "content"]
         assert len(grown) >= 2
-        assert all(later.startswith(earlier) for earlier, later in zip(grown, grown[1:], strict=False))
+        assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(grown))
 
         await feishu.write(MARTA, direct, "a card please")
         message_id = (await bot.told("sent"))["message_id"]
