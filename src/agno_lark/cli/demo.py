@@ -32,7 +32,8 @@ async def _run(port: int) -> int:
             address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             sandbox = asyncio.create_task(run_sandbox("127.0.0.1", port, ready=address.set_result), name="sandbox")
             stack.push_async_callback(_end, sandbox)
-            await asyncio.wait({address, sandbox}, return_when=asyncio.FIRST_COMPLETED)
+            waited: set[asyncio.Future[Any]] = {address, sandbox}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if sandbox.done():
                 sandbox.result()
             starting = asyncio.create_task(stack.enter_async_context(start_demo_agentos()))

@@ -11,7 +11,7 @@ from agno_lark.locale import Lang
 from agno_lark.replies import Place
 from agno_lark.sessions import Scope, current_generation, session_id
 from agno_lark.store import Tx
-from agno_lark.turns import TURN, NewRun, RunRow, open_run, request_cancel, run_of_turn
+from agno_lark.turns import TURN, NewRun, RunRow, last_language, open_run, request_cancel, run_of_turn
 
 __all__ = ["Accepted", "Intent", "Note", "Origin", "StopAnswer", "Talk", "accept_message", "accept_stop", "seen_before"]
 
@@ -27,7 +27,8 @@ class Origin:
     chat_type: str
     place: Place
     scope: Scope
-    language: Lang
+    language: Lang | None  # None: nothing in the message tells it
+    fallback_language: Lang = "zh"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,33 +80,34 @@ def accept_message(tx: Tx, job_id: str, origin: Origin, intent: Intent, target: 
     """
     if seen_before(tx, origin.app_id, origin.event_id, origin.place.message_id):
         return Accepted(is_new=False)
+    language = origin.language or last_language(tx, origin.sender) or origin.fallback_language
     match intent:
         case ParsedCommand(name="new", rest=rest) if rest:
             decide(tx, "new", CommandContext(scope=str(origin.scope), rest=""))
-            return _accept_turn(tx, job_id, origin, rest, target)
+            return _accept_turn(tx, job_id, origin, language, rest, target)
         case Talk(text=text):
-            return _accept_turn(tx, job_id, origin, text, target)
+            return _accept_turn(tx, job_id, origin, language, text, target)
         case ParsedCommand(name=name, rest=rest):
             decided = decide(tx, name, CommandContext(scope=str(origin.scope), rest=rest))
             payload = {
                 "name": name,
                 "decided": decided,
                 "place": origin.place.as_json(),
-                "language": origin.language,
+                "language": language,
                 "scope": str(origin.scope),
                 "generation": current_generation(tx, str(origin.scope)),
             }
             _control(tx, job_id, COMMAND, origin, payload)
         case NearMiss(given=given, meant=meant):
-            payload = dict(say_payload("hint.command", origin.place, origin.language, given=given, meant=meant))
+            payload = dict(say_payload("hint.command", origin.place, language, given=given, meant=meant))
             _control(tx, job_id, SAY, origin, payload)
         case Note(phrase=phrase, values=values):
-            payload = dict(say_payload(phrase, origin.place, origin.language, **dict(values)))
+            payload = dict(say_payload(phrase, origin.place, language, **dict(values)))
             _control(tx, job_id, SAY, origin, payload)
     return Accepted(is_new=True)
 
 
-def _accept_turn(tx: Tx, turn_id: str, origin: Origin, text: str, target: tuple[str, str]) -> Accepted:
+def _accept_turn(tx: Tx, turn_id: str, origin: Origin, language: Lang, text: str, target: tuple[str, str]) -> Accepted:
     scope = str(origin.scope)
     generation = current_generation(tx, scope)
     session = session_id(scope, generation)
@@ -126,7 +128,7 @@ def _accept_turn(tx: Tx, turn_id: str, origin: Origin, text: str, target: tuple[
         chat_type=origin.chat_type,
         thread_id=origin.place.thread_id,
         message_id=origin.place.message_id,
-        language=origin.language,
+        language=language,
     )
     open_run(tx, run)
     return Accepted(is_new=True, turn_id=turn_id)

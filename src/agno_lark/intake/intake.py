@@ -110,7 +110,7 @@ class Intake:
         good = answer.turn_id is not None
         return _toast("success" if good else "info", answer, self._fixed_language() or answer.language or "zh")
 
-    def _origin(self, message: IncomingMessage, language: Lang) -> Origin:
+    def _origin(self, message: IncomingMessage, language: Lang | None) -> Origin:
         scope = Scope.of(
             target_type=self._target[0],
             target_id=self._target[1],
@@ -130,6 +130,7 @@ class Intake:
             place=place,
             scope=scope,
             language=language,
+            fallback_language="en" if "larksuite" in self._settings.lark_api_base_url else "zh",
         )
 
     def _fixed_language(self) -> Lang | None:
@@ -141,11 +142,10 @@ class Intake:
             case Language.AUTO:
                 return None
 
-    def _language(self, message: IncomingMessage, text: str) -> Lang:
+    def _language(self, message: IncomingMessage, text: str) -> Lang | None:
         """A command says nothing of its writer's language, so its letters do not count."""
         written = language_of_text(text) if not text.lstrip().startswith(("/", "／")) else None
-        fallback: Lang = "en" if "larksuite" in self._settings.lark_api_base_url else "zh"
-        return self._fixed_language() or message.language or written or fallback
+        return self._fixed_language() or message.language or written
 
     def _refused(self, admission: Admission, message: IncomingMessage) -> None:
         self.counts[f"message.{admission}"] += 1

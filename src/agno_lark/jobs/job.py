@@ -1,7 +1,7 @@
 """What a job is, the states it can be in, and which state may follow which."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -95,10 +95,12 @@ class Job:
 class Outcome:
     """How a handler's work ended: one of the end states, or QUEUED to try again after `delay_ms`.
 
-    `also(tx)` runs in the transaction that writes the outcome, and not at all when the lease was lost.
+    `also(tx)` runs in the transaction that writes the outcome, and not at all when the lease was lost. `after()` runs
+    once that is committed: tidying up that may be lost in a crash.
     """
 
     state: JobState = JobState.DONE
     error: str = ""
     delay_ms: int = 0
     also: Callable[[Tx], None] | None = None
+    after: Callable[[], Awaitable[None]] | None = None

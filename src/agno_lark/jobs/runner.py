@@ -228,7 +228,12 @@ class Runner:
                 continue
             name = f"{job.kind}.{outcome.state}"
             self.finished[name] = self.finished.get(name, 0) + 1
-            return
+            break
+        if outcome.after is not None:
+            try:
+                await outcome.after()
+            except Exception:  # the job border: the job itself is done
+                logger.exception("tidying up after a job failed", extra={"action": "job_after_failed", "job": job.id})
 
     async def _every(self, seconds: float, step: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agno_lark.locale import Lang, duration, say
-from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain
+from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain, words
 from agno_lark.replies.parts import closed, json_bytes, showable, split_answer
 from agno_lark.targets import FaultReason, RunState, RunView, Step, StepState
 
@@ -87,11 +87,10 @@ def _final_part(ending: Ending, lang: Lang, text: str, number: int, count: int) 
     if is_last and ending.details:
         details = plain(showable(ending.details[:_DETAIL_CHARS]))
         rich.append(folded(say("fault.details", lang), "details", details))
-    words = [markdown(plain(text), ANSWER_ID)] if text else []
     summary = _summary(ending, lang)
     return FinalPart(
         card=card([*rich, state_element], summary=summary),
-        plain=card([*words, *notes, state_element], summary=summary),
+        plain=card([*([words(text, ANSWER_ID)] if text else []), *notes, state_element], summary=summary),
         text="\n\n".join(piece for piece in (text, *sentences, state) if piece),
         stub=card([state_element], summary=summary),
     )

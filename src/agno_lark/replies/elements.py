@@ -1,20 +1,25 @@
 """The few card elements our cards are made of (card JSON 2.0, cards/README.md). Pure."""
 
+import re
 from typing import Any
 
-__all__ = ["Card", "Element", "button", "card", "folded", "grey", "markdown", "plain"]
+__all__ = ["Card", "Element", "button", "card", "folded", "grey", "markdown", "plain", "words"]
 
 type Element = dict[str, Any]
 type Card = dict[str, Any]
 
-_ESCAPES = str.maketrans(
-    {"<": "&#60;", ">": "&#62;", "*": "&#42;", "_": "&#95;", "[": "&#91;", "]": "&#93;", "`": "&#96;"}
-)
+_ESCAPES = str.maketrans({letter: f"&#{ord(letter)};" for letter in "<>*[]`~#|"})
+_EMPHASIS = re.compile(r"(?<!\w)_|_(?!\w)")  # an underscore inside a word emphasises nothing
 
 
 def plain(text: str) -> str:
     """Text that is no Markdown, made to look as it reads inside a markdown element."""
-    return text.translate(_ESCAPES)
+    return _EMPHASIS.sub("&#95;", text.translate(_ESCAPES))
+
+
+def words(content: str, element_id: str) -> Element:
+    """Text that nobody reads as Markdown, line breaks kept."""
+    return {"tag": "div", "element_id": element_id, "text": {"tag": "plain_text", "content": content}}
 
 
 def markdown(content: str, element_id: str, *, small: bool = False) -> Element:

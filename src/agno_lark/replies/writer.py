@@ -103,6 +103,21 @@ class CardWriter:
                     raise
             await asyncio.sleep(wait_s)
 
+    async def close_streaming(self) -> None:
+        """After `finish`: the final card says that it does not stream; this closes the mode where that alone should
+        not. Failing harms nobody."""
+        card_id = self._memory.card_id
+        if card_id is None:
+            return
+        async with self._api.limits.card(card_id):
+            pass
+        try:
+            settings = {"config": {"streaming_mode": False}}
+            await self._api.update_card_settings(card_id, settings, await self._next_sequence())
+            self.operations += 1
+        except CallRefused as error:
+            self._log("a card's streaming mode was not closed", error)
+
     async def abandon(self) -> None:
         """Stop writing; whoever takes the turn over goes on with this card."""
         if self._task is not None:
@@ -229,13 +244,6 @@ class CardWriter:
                 if error.kind is not ErrorKind.SEQUENCE or is_last:
                     raise
                 await self._jump()
-        # The new card says it does not stream; this closes the mode where that alone should not.
-        with contextlib.suppress(CallRefused):
-            async with self._api.limits.card(card_id):
-                pass
-            settings = {"config": {"streaming_mode": False, "summary": card["config"]["summary"]}}
-            await self._api.update_card_settings(card_id, settings, await self._next_sequence())
-            self.operations += 1
 
     async def _next_sequence(self) -> int:
         following = self._memory.sequence + 1

@@ -64,6 +64,8 @@ def message_received(app: App, chat: Chat, sender: Person, message: Message) -> 
     body |= {"chat_type": chat.wire_type, "message_type": message.msg_type, "content": wire_content(message)}
     if message.mentions:
         body["mentions"] = [_mention(mention, app) for mention in message.mentions]
+    locale = "zh_CN" if sender.language == "zh" else "en_US"
+    body["user_agent"] = f"Mozilla/5.0 (Macintosh) Lark/7.61.4 LarkLocale/{locale}"
     return {
         "sender": {"sender_id": _user(sender), "sender_type": "user", "tenant_key": app.tenant_key},
         "message": body,

@@ -5,7 +5,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agno_lark.clock import Clock, Ids
 from agno_lark.errors import FeishuApiError, TargetError
@@ -152,19 +152,26 @@ class TurnHandler:
         return None
 
     async def _follow(self, turn: _Turn, start: RunRequest | RunRef) -> Outcome:
-        row, told_run_id = turn.row, ""
-        turn.view = RunView(run_id=start.run_id)
-        try:
-            async with aclosing(self._target.follow(start)) as events:
-                async for event in events:
-                    turn.view = fold(turn.view, event)
-                    turn.card.show(turn.view)
-                    if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
-                        told_run_id = turn.view.run_id
-                        if await self._store.transact(rows.mark_running, row.turn_id, told_run_id):
-                            await self._ask_to_stop(told_run_id, row.session_id)
-        except TargetError as error:
-            return await self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+        """Stay with the run to its end.
+
+        agno keeps a session for the user who began it and answers another one's run with 404 (agno.os.middleware.
+        user_scope, 3.1.10), so in a shared conversation the run is then submitted as that user's; nothing had begun.
+        The true sender is in the metadata.
+        """
+        users: list[str] | None = None
+        while True:
+            try:
+                await self._watch(turn, start)
+                break
+            except TargetError as error:
+                refused = error.reason == FaultReason.NOT_FOUND and turn.view.state is RunState.SUBMITTED
+                if refused and isinstance(start, RunRequest) and _is_shared(turn.row):
+                    if users is None:
+                        users = await self._store.transact(rows.earlier_requesters, turn.row)
+                    if users:
+                        start = replace(start, user_id=users.pop(0))
+                        continue
+                return await self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
         view = turn.view
         if view.error is not None:
             return await self._end(turn, RunPhase.FAILED, fault=view.error.reason, details=view.error.message)
@@ -176,6 +183,19 @@ class TurnHandler:
         if view.state in ends:
             return await self._end(turn, ends[view.state])
         return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
+
+    async def _watch(self, turn: _Turn, start: RunRequest | RunRef) -> None:
+        """Fold every event into the turn's view and show it, until the run ends or pauses. Raises `TargetError`."""
+        row, told_run_id = turn.row, ""
+        turn.view = RunView(run_id=start.run_id)
+        async with aclosing(self._target.follow(start)) as events:
+            async for event in events:
+                turn.view = fold(turn.view, event)
+                turn.card.show(turn.view)
+                if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
+                    told_run_id = turn.view.run_id
+                    if await self._store.transact(rows.mark_running, row.turn_id, told_run_id):
+                        await self._ask_to_stop(told_run_id, row.session_id)
 
     async def _ask_to_stop(self, run_id: str, session_id: str) -> None:
         try:
@@ -202,13 +222,23 @@ class TurnHandler:
         except FeishuApiError as refused:
             error = f"the answer could not be shown: {refused}"
             logger.error("an answer could not be shown", extra={"action": "answer_not_shown", "turn": row.turn_id})
-        current = await self._store.transact(rows.run_of_turn, row.turn_id)
-        await self._reactions.clear(row.turn_id, row.message_id, current.reaction_id if current else None)
         return Outcome(
             state=_job_state(phase),
             error=error or (str(fault) if fault else ""),
             also=lambda tx: _close(tx, row.turn_id, phase, fault),
+            after=lambda: self._tidy_up(turn),
         )
+
+    async def _tidy_up(self, turn: _Turn) -> None:
+        row = await self._store.transact(rows.run_of_turn, turn.row.turn_id)
+        reaction_id = row.reaction_id if row else None
+        await self._reactions.clear(turn.row.turn_id, turn.row.message_id, reaction_id)
+        await turn.card.close_streaming()
+
+
+def _is_shared(row: RunRow) -> bool:
+    """Several people write into this conversation: a group's, or a topic's, without a user in its scope."""
+    return row.chat_type != "p2p" and not row.scope.endswith(f":user:{row.requester}")
 
 
 def _submit(tx: Tx, turn_id: str, run_id: str) -> None:
@@ -227,7 +257,12 @@ def _request(row: RunRow, run_id: str, job: Job) -> RunRequest:
         user_id=row.requester,
         run_id=run_id,
         turn_id=row.turn_id,
-        metadata={"channel": "feishu", "chat_id": row.chat_id, "message_id": row.message_id},
+        metadata={
+            "channel": "feishu",
+            "chat_id": row.chat_id,
+            "message_id": row.message_id,
+            "sender_open_id": row.requester,
+        },
     )
 
 

@@ -15,7 +15,9 @@ __all__ = [
     "RunRow",
     "active_runs",
     "close_run",
+    "earlier_requesters",
     "find_run",
+    "last_language",
     "mark_running",
     "mark_submitted",
     "open_run",
@@ -189,6 +191,27 @@ ORDER BY seq DESC LIMIT :most
 def recent_runs(tx: Tx, scope: str, most: int = 5) -> list[RunRow]:
     """Turns of the scope that have ended or paused, newest first."""
     return [RunRow.from_row(row) for row in tx.all(RECENT, {"scope": scope, "most": most})]
+
+
+EARLIER = """
+SELECT requester FROM runs WHERE session_id = :session AND seq < :seq AND run_id IS NOT NULL AND requester <> :requester
+GROUP BY requester ORDER BY MIN(seq) LIMIT 5
+"""
+
+
+def earlier_requesters(tx: Tx, row: RunRow) -> list[str]:
+    """Who else has had runs in this session before, first one first."""
+    given = {"session": row.session_id, "seq": row.seq, "requester": row.requester}
+    return [found["requester"] for found in tx.all(EARLIER, given)]
+
+
+LANGUAGE = "SELECT language FROM runs WHERE requester = :requester ORDER BY seq DESC LIMIT 1"
+
+
+def last_language(tx: Tx, requester: str) -> Lang | None:
+    """The language of this person's last turn."""
+    row = tx.one(LANGUAGE, {"requester": requester})
+    return row["language"] if row else None
 
 
 # A prefix is compared as text between two bounds, so that an index can serve and no wildcard can be smuggled in.

@@ -81,5 +81,7 @@ CREATE TABLE runs (
     card_sequence BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX runs_by_scope ON runs (scope, seq);
+CREATE INDEX runs_by_session ON runs (session_id, seq);
+CREATE INDEX runs_by_requester ON runs (requester, seq);
 CREATE INDEX runs_active ON runs (state, scope) WHERE finished_ms IS NULL;
 CREATE INDEX runs_by_card ON runs (card_message_id) WHERE card_message_id IS NOT NULL;

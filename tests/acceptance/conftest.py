@@ -1,0 +1,26 @@
+"""One demo AgentOS for all acceptance tests, and a sandbox for each."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agno_lark.sandbox import stage
+from agno_lark.sandbox.agentos import DemoAgentOS
+from agno_lark.testing import FeishuSandbox
+from tests.demo_agentos_fixtures import demo_agentos
+
+
+@pytest.fixture(scope="session")
+def agentos() -> Iterator[DemoAgentOS]:
+    with demo_agentos() as demo:
+        yield demo
+
+
+@pytest.fixture
+async def feishu(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FeishuSandbox]:
+    """A sandbox whose people and chats have ids of their own: the AgentOS remembers those of other tests."""
+    made, salt = stage._stable, uuid.uuid4().hex
+    monkeypatch.setattr(stage, "_stable", lambda prefix, label: made(prefix, salt + label))
+    async with FeishuSandbox(redelivery_s=(0.2, 0.5, 1, 2), strict_cards=True) as sandbox:
+        yield sandbox
