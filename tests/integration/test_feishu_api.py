@@ -342,11 +342,14 @@ async def test_a_download_is_streamed_and_bounded() -> None:
     binary = {"Content-Type": "application/pdf"}
     script = Script(
         refused(99991663),
+        refused(99991400, 429),
+        Reply(cut=True),
         Reply(content=b"x" * 1000, headers=binary),
         Reply(content=b"x" * 1000, headers=binary),
         refused(234003),
         Reply(json={"code": 234003, "msg": "File not in msg"}),
         Reply(content=b'{"a":1}', headers={"Content-Disposition": "attachment"}),
+        Reply(json={"code": 0}),
     )
     async with api(script) as (client, server):
 
@@ -362,6 +365,8 @@ async def test_a_download_is_streamed_and_bounded() -> None:
                 await take(10)
             assert caught.value.code == 234003
         assert await take(10) == b'{"a":1}'  # a person's own JSON file
+        with pytest.raises(CallRefused, match="without a file"):
+            await take(10)
         assert calls(server)[0].path == "/open-apis/im/v1/messages/om_1/resources/file%2F..%2F1?type=file"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agno_lark.errors import ConnectionRefused, FeishuError, SettingsError
 from agno_lark.feishu import CallRefused, ErrorKind, RetryRules, kind_of, proxy_for
-from agno_lark.feishu.caller import accepted, after_refusal, path
+from agno_lark.feishu.caller import accepted, path
 from agno_lark.feishu.codes import judge
 from agno_lark.feishu.connection import wait_before
 from agno_lark.feishu.discovery import (
@@ -20,6 +20,7 @@ from agno_lark.feishu.discovery import (
     read_rejection,
     refusal,
 )
+from agno_lark.feishu.retries import after_refusal
 
 BASE = "https://open.feishu.cn"
 

@@ -4,7 +4,7 @@ Enters: frames and answers as Feishu sends them. Leaves: frozen values (`Event`,
 calls, and `CallRefused`/`ConnectionRefused`. An event is acknowledged only after `accept` has returned, so what was not
 accepted comes again; nothing here is written to disk and nothing survives a crash but Feishu's own redelivery.
 Reading (pure): events, text, frames, codes, answers. Holding the line: discovery, link, deliveries, connection, status.
-Calling: api, caller, tokens, limits, downloads. Names here are imported on first use, so that the command line starts
+Calling: api, caller, retries, tokens, limits, downloads. Names here are imported on first use, so that the command line starts
 without httpx and websockets.
 """
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agno_lark.feishu.answers import BotInfo, ChatInfo, Resource, SentMessage, StoredMessage
     from agno_lark.feishu.api import OpenApi, card_reference
-    from agno_lark.feishu.caller import RetryRules
     from agno_lark.feishu.codes import CallRefused, ErrorKind, kind_of
     from agno_lark.feishu.connection import Connection, ConnectionLimits
     from agno_lark.feishu.deliveries import Accept
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     )
     from agno_lark.feishu.limits import Gate, Limits, Rate
     from agno_lark.feishu.proxy import proxy_for
+    from agno_lark.feishu.retries import RetryRules
     from agno_lark.feishu.status import ConnectionState, ConnectionStatus
     from agno_lark.feishu.text import MeantText, meant_text
 
@@ -81,7 +81,6 @@ __all__ = [
 _HOMES = {
     "answers": ("BotInfo", "ChatInfo", "Resource", "SentMessage", "StoredMessage"),
     "api": ("OpenApi", "card_reference"),
-    "caller": ("RetryRules",),
     "codes": ("CallRefused", "ErrorKind", "kind_of"),
     "connection": ("Connection", "ConnectionLimits"),
     "deliveries": ("Accept",),
@@ -92,6 +91,7 @@ _HOMES = {
     ),
     "limits": ("Gate", "Limits", "Rate"),
     "proxy": ("proxy_for",),
+    "retries": ("RetryRules",),
     "status": ("ConnectionState", "ConnectionStatus"),
     "text": ("MeantText", "meant_text"),
 }

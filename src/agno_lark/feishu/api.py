@@ -23,10 +23,11 @@ from agno_lark.feishu.answers import (
     read_sent_message,
     read_stored_messages,
 )
-from agno_lark.feishu.caller import Call, Caller, RetryRules, path
+from agno_lark.feishu.caller import Call, Caller, path
 from agno_lark.feishu.codes import CallRefused, ErrorKind
 from agno_lark.feishu.downloads import open_resource
 from agno_lark.feishu.limits import Limits
+from agno_lark.feishu.retries import RetryRules
 from agno_lark.feishu.transport import http_client
 
 __all__ = ["OpenApi", "card_reference"]

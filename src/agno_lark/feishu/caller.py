@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -15,9 +15,10 @@ from agno_lark.clock import Clock
 from agno_lark.feishu.codes import CallRefused, ErrorKind, judge
 from agno_lark.feishu.jsontext import read_object
 from agno_lark.feishu.limits import Limits
+from agno_lark.feishu.retries import RetryRules, after_refusal
 from agno_lark.feishu.tokens import IssuedToken, TenantTokens
 
-__all__ = ["Call", "Caller", "RetryRules", "after_refusal", "path"]
+__all__ = ["Call", "Caller", "path"]
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +26,6 @@ _TOKEN = "/open-apis/auth/v3/tenant_access_token/internal"  # noqa: S105 - a pat
 
 # Nothing of these reached Feishu, so any call may be sent again.
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetryRules:
-    """How patient one call is. A longer wait than `max_wait_s` is not waited for: the error is raised instead."""
-
-    max_rate_retries: int = 4
-    max_transient_retries: int = 2
-    first_wait_s: float = 0.5
-    max_wait_s: float = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +43,10 @@ class Call:
     repeatable: bool = True
     with_token: bool = True
 
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.api}"
+
 
 @dataclass(kw_only=True, slots=True)
 class _Tries:
@@ -66,29 +61,6 @@ class _Tries:
 def path(template: str, *ids: str) -> str:
     """`template` with each `{}` filled by an id made safe for a path."""
     return template.format(*(quote(item, safe="") for item in ids))
-
-
-def after_refusal(
-    error: CallRefused, *, repeatable: bool, tries: tuple[int, int, int], rules: RetryRules
-) -> float | None:
-    """Seconds to wait before the same call is sent again, or `None` to give up.
-
-    `tries`: token, rate and transient retries so far. Pure.
-    """
-    tokens, rate, transient = tries
-    if error.kind is ErrorKind.TOKEN_INVALID:
-        return 0.0 if tokens == 0 else None
-    if error.kind is ErrorKind.RATE_LIMITED:
-        if rate >= rules.max_rate_retries:
-            return None
-        wait_s = error.retry_after_s if error.retry_after_s is not None else rules.first_wait_s * 2**rate
-        return wait_s if wait_s <= rules.max_wait_s else None
-    if error.kind is ErrorKind.TRANSIENT:
-        if transient >= rules.max_transient_retries or (error.uncertain and not repeatable):
-            return None
-        wait_s = error.retry_after_s if error.retry_after_s is not None else rules.first_wait_s * 2**transient
-        return wait_s if wait_s <= rules.max_wait_s else None
-    return None
 
 
 class Caller:
@@ -122,16 +94,40 @@ class Caller:
         "this uuid was used" means so at any time (cards/README.md: a uuid stands for one call).
         """
         tries = _Tries()
+        try:
+            return await self._repeat(call, self._once, tries)
+        except CallRefused as error:
+            if error.kind is ErrorKind.UUID_USED or (error.kind is ErrorKind.SEQUENCE and tries.in_doubt):
+                return {"code": 0, "data": {}}
+            raise
+
+    async def open(
+        self, call: Call, is_wanted: Callable[[httpx.Response], bool], *, max_error_bytes: int = 64 * 1024
+    ) -> httpx.Response:
+        """The response of a call whose body `is_wanted` as it arrives; the caller closes it. Raises `CallRefused`."""
+
+        async def once(call: Call, token: str) -> httpx.Response:
+            response = await send_request(self.client, self._request(call, token), call=call.name, stream=True)
+            if is_wanted(response):
+                return response
+            content = await _read_start(response, max_error_bytes)
+            accepted(response.status_code, response.headers, content, call=call.name)
+            raise CallRefused(
+                f"{call.name}: an answer without a file", kind=ErrorKind.OTHER, code=0, http_status=response.status_code
+            )
+
+        return await self._repeat(call, once, _Tries())
+
+    async def _repeat[T](self, call: Call, once: Callable[[Call, str], Awaitable[T]], tries: _Tries) -> T:
+        """`once(call, token)` as often as the rules allow."""
         while True:
             token = ""
             try:
                 await self.limits.halted()
-                async with self.limits.api(f"{call.method} {call.api}"):
+                async with self.limits.api(call.name):
                     token = await self.tokens.get() if call.with_token else ""
-                    return await self._once(call, token)
+                    return await once(call, token)
             except CallRefused as error:
-                if error.kind is ErrorKind.UUID_USED or (error.kind is ErrorKind.SEQUENCE and tries.in_doubt):
-                    return {"code": 0, "data": {}}
                 # Without a token it was the token's fetch that failed, after retries of its own: this call never left.
                 left = bool(token) or not call.with_token
                 if left and error.uncertain:
@@ -170,7 +166,11 @@ class Caller:
         return True
 
     async def _once(self, call: Call, token: str) -> Mapping[str, Any]:
-        request = self.client.build_request(
+        response = await send_request(self.client, self._request(call, token), call=call.name)
+        return accepted(response.status_code, response.headers, response.content, call=call.name)
+
+    def _request(self, call: Call, token: str) -> httpx.Request:
+        return self.client.build_request(
             call.method,
             call.path,
             params=call.params,
@@ -179,8 +179,6 @@ class Caller:
             files=call.files,
             headers={"Authorization": f"Bearer {token}"} if token else None,
         )
-        response = await send_request(self.client, request, call=f"{call.method} {call.api}")
-        return accepted(response.status_code, response.headers, response.content, call=f"{call.method} {call.api}")
 
     async def _fetch_token(self) -> IssuedToken:
         call = Call(
@@ -219,6 +217,21 @@ async def send_request(
             code=-1,
             uncertain=not isinstance(error, _NEVER_SENT),
         ) from error
+
+
+async def _read_start(response: httpx.Response, max_bytes: int) -> bytes:
+    """The first bytes of an error's body, as far as they come."""
+    content = b""
+    try:
+        async for chunk in response.aiter_bytes():
+            content += chunk
+            if len(content) > max_bytes:
+                break
+    except httpx.HTTPError:
+        return content
+    finally:
+        await response.aclose()
+    return content
 
 
 def accepted(http_status: int, headers: Mapping[str, str], content: bytes, *, call: str) -> Mapping[str, Any]:

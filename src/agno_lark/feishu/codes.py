@@ -22,7 +22,7 @@ class ErrorKind(StrEnum):
     RATE_LIMITED = "rate_limited"  # too fast: wait, then the same call again
     TOKEN_INVALID = "token_invalid"  # noqa: S105 - a kind of error; drop the token, fetch, once more
     SCOPE_MISSING = "scope_missing"  # a permission must be added and the version published
-    TARGET_GONE = "target_gone"  # the message (or what it replies to) was withdrawn or deleted
+    TARGET_GONE = "target_gone"  # the message (or what it replies to) was withdrawn or deleted, or takes no replies
     TARGET_UNREACHABLE = "target_unreachable"  # the bot may not, or cannot, write there
     CARD_REFUSED = "card_refused"  # this card's content will never pass
     CARD_GONE = "card_gone"  # the card entity expired or never was: send a new card
@@ -53,7 +53,7 @@ _SENTENCES = {
     ErrorKind.SCOPE_MISSING: (
         "the app lacks a permission: add it in the developer console, then create and publish a version"
     ),
-    ErrorKind.TARGET_GONE: "the message was withdrawn or deleted",
+    ErrorKind.TARGET_GONE: "the message was withdrawn or deleted, or cannot be replied to",
     ErrorKind.TARGET_UNREACHABLE: (
         "the bot cannot write there: it must be in the chat, and the person must be in the app's availability range"
     ),
@@ -78,9 +78,12 @@ def _table() -> dict[int, ErrorKind]:
         ErrorKind.RATE_LIMITED: (99991400, 230020, 1254290, 90217),
         ErrorKind.TOKEN_INVALID: (99991661, 99991663, 99991664, 99991665, 99991668, 99991671, 99991677, 234002),
         ErrorKind.SCOPE_MISSING: (99991672, 99991679),
-        ErrorKind.TARGET_GONE: (230011, 230110, 230111, 231003, 99992354, 230050, 231018, 230072),
+        ErrorKind.TARGET_GONE: (
+            *(230011, 230110, 230111, 231003, 99992354, 230050, 231018),
+            *(230019, 230071, 230072),  # the topic is not there, or takes no replies: the chat may
+        ),
         ErrorKind.TARGET_UNREACHABLE: (
-            *(230002, 230013, 230018, 230019, 230029, 230034, 230035, 230038, 230053, 230054, 230071, 230075),
+            *(230002, 230013, 230018, 230029, 230034, 230035, 230038, 230053, 230054, 230075),
             *(231004, 231008, 231022, 232006, 232009, 232010, 232011, 234004, 234009, 234040, 99992351, 99992361),
         ),
         ErrorKind.CARD_REFUSED: (

@@ -7,13 +7,12 @@ import httpx
 
 from agno_lark.errors import FeishuError
 from agno_lark.feishu.answers import Resource
-from agno_lark.feishu.caller import Caller, accepted, path, send_request
+from agno_lark.feishu.caller import Call, Caller, path
 from agno_lark.feishu.codes import CallRefused, ErrorKind
 
 __all__ = ["ResourceTooLarge", "open_resource"]
 
 _API = "/open-apis/im/v1/messages/{}/resources/{}"
-_MAX_ERROR_BYTES = 64 * 1024
 
 
 class ResourceTooLarge(FeishuError):
@@ -28,8 +27,9 @@ class ResourceTooLarge(FeishuError):
 async def open_resource(
     caller: Caller, message_id: str, key: str, kind: str, *, max_bytes: int
 ) -> AsyncIterator[Resource]:
-    """Open one download; a dead token is replaced once. Raises `CallRefused`, `ResourceTooLarge`."""
-    response = await _open(caller, message_id, key, kind)
+    """Open one download. Raises `CallRefused`, `ResourceTooLarge`."""
+    call = Call(method="GET", api=_API, path=path(_API, message_id, key), params={"type": kind})
+    response = await caller.open(call, _is_resource)
     try:
         size = response.headers.get("content-length", "")
         size_bytes = int(size) if size.isascii() and size.isdecimal() and len(size) < 16 else None
@@ -45,51 +45,12 @@ async def open_resource(
         await response.aclose()
 
 
-async def _open(caller: Caller, message_id: str, key: str, kind: str) -> httpx.Response:
-    first = True
-    while True:
-        await caller.limits.halted()
-        async with caller.limits.api(f"GET {_API}"):
-            token = await caller.tokens.get()
-            request = caller.client.build_request(
-                "GET",
-                path(_API, message_id, key),
-                params={"type": kind},
-                headers={"Authorization": f"Bearer {token}"},
-            )
-            response = await send_request(caller.client, request, call=f"GET {_API}", stream=True)
-        if _is_resource(response):
-            return response
-        try:
-            await _refuse(response)
-        except CallRefused as error:
-            if error.kind is not ErrorKind.TOKEN_INVALID or not first:
-                raise
-            caller.tokens.drop(token)
-            first = False
-
-
 def _is_resource(response: httpx.Response) -> bool:
     """Whether the body is the file. A person's file may be JSON too, but then it comes with a file name."""
     if response.status_code >= 400:
         return False
     is_json = response.headers.get("content-type", "").startswith("application/json")
     return not is_json or "content-disposition" in response.headers
-
-
-async def _refuse(response: httpx.Response) -> None:
-    """Read the error and raise it."""
-    try:
-        content = b""
-        async for chunk in response.aiter_bytes():
-            content += chunk
-            if len(content) > _MAX_ERROR_BYTES:
-                break
-    except httpx.HTTPError:
-        content = b""
-    finally:
-        await response.aclose()
-    accepted(response.status_code, response.headers, content, call=f"GET {_API}")
 
 
 async def _bounded(response: httpx.Response, max_bytes: int) -> AsyncIterator[bytes]:
