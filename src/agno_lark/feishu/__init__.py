@@ -4,8 +4,8 @@ Enters: frames and answers as Feishu sends them. Leaves: frozen values (`Event`,
 calls, and `CallRefused`/`ConnectionRefused`. An event is acknowledged only after `accept` has returned, so what was not
 accepted comes again; nothing here is written to disk and nothing survives a crash but Feishu's own redelivery.
 Reading (pure): events, text, frames, codes, answers. Holding the line: discovery, link, deliveries, connection, status.
-Calling: api, caller, retries, tokens, limits, downloads. Names here are imported on first use, so that the command line starts
-without httpx and websockets.
+Calling: api, caller, retries, tokens, limits, downloads. Names here are imported on first use, so that the command
+line starts without httpx and websockets.
 """
 
 from importlib import import_module
