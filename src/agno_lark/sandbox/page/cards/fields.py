@@ -142,7 +142,7 @@ def _multi_select(element: Element, pen: Pen) -> Markup:
     summary = el(
         "summary",
         {"class": "select", "data-hint": hint, "aria-label": hint, "id": pen.dom_id("in")},
-        el("span", {"class": "multi-shown" + ("" if names else " empty")}, ", ".join(names) or hint),
+        el("span", {"class": "multi-shown" + ("" if names else " unset")}, ", ".join(names) or hint),
     )
     control = el("details", {"class": "multi"}, summary, el("div", {"class": "menu-list", "role": "group"}, *boxes))
     return _frame(element, pen, str(element.get("tag")), control, label=_label(element, pen))
@@ -174,7 +174,7 @@ def _checker(element: Element, pen: Pen) -> Markup:
     area = element.get("button_area")
     area = area if isinstance(area, Mapping) else {}
     buttons = el("div", {"class": "checker-buttons"}, pen.inside("a").draw_all(area.get("buttons"))) if area else None
-    name = text_of(element.get("text"), pen.scene) or str(element.get("name") or "checker")
+    name = None if text_of(element.get("text"), pen.scene) else str(element.get("name") or "checker")
     box = el(
         "input",
         {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from agno_lark.sandbox.page.cards.actions import press
-from agno_lark.sandbox.page.cards.pen import Draw, Element, Pen, items
+from agno_lark.sandbox.page.cards.pen import Draw, Element, Pen, items, key_of
 from agno_lark.sandbox.page.cards.texts import draw_text
 from agno_lark.sandbox.page.html import el, styles
 from agno_lark.sandbox.page.icons import draw_icon, icon
@@ -44,13 +44,15 @@ def _column_set(element: Element, pen: Pen) -> Markup:
         background=colour(element.get("background_style"), pen.scene.colours),
         justify_content=ALONG.get(str(element.get("horizontal_align"))),
     )
-    columns = (_column(column, pen.inside(f"c{index}")) for index, column in enumerate(items(element.get("columns"))))
+    columns = (
+        _column(column, pen.inside(f"c{index}"), index) for index, column in enumerate(items(element.get("columns")))
+    )
     return el("div", {"class": f"columns flex-{mode}", "style": style}, *columns)
 
 
-def _column(element: Element, pen: Pen) -> Markup:
+def _column(element: Element, pen: Pen, nth: int = 0) -> Markup:
     if element.get("tag", "column") != "column":
-        return pen.draw(element)
+        return pen.draw(element, nth=nth)
     width = element.get("width", "auto")
     weight = element.get("weight")
     grow = str(weight) if isinstance(weight, int) and 1 <= weight <= 5 else "1"
@@ -62,7 +64,7 @@ def _column(element: Element, pen: Pen) -> Markup:
     framed = " filled" if colour(element.get("background_style"), pen.scene.colours) else ""
     inner = stack(element, pen, css_class="stack column-in" + framed)
     css_class = f"column {'weighted' if width == 'weighted' else 'own-width'}"
-    return el("div", {"class": css_class, "style": style, "data-key": pen.key(element)}, inner)
+    return el("div", {"class": css_class, "style": style, "data-key": key_of(element, nth)}, inner)
 
 
 def _panel(element: Element, pen: Pen) -> Markup:

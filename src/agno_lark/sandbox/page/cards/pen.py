@@ -1,5 +1,6 @@
 """The pen that draws a card's elements: it knows the looker's scene and hands each element to its family."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from agno_lark.sandbox.page.icons import draw_icon
 from agno_lark.sandbox.page.looks import edges
 from agno_lark.sandbox.page.scene import Scene
 
-__all__ = ["Draw", "Element", "Pen", "action_of", "calls_back", "items"]
+__all__ = ["Draw", "Element", "Pen", "action_of", "calls_back", "items", "key_of"]
 
 type Element = Mapping[str, Any]
 type Draw = Callable[[Element, "Pen"], Markup]
@@ -40,9 +41,15 @@ class Pen:
 
     def draw_all(self, elements: object) -> Markup:
         """Every element of a list, in order."""
-        return join(self.inside(index).draw(element) for index, element in enumerate(items(elements)))
+        met: Counter[str] = Counter()
+        drawn = []
+        for index, element in enumerate(items(elements)):
+            tag = str(element.get("tag", "?"))
+            drawn.append(self.inside(index).draw(element, nth=met[tag]))
+            met[tag] += 1
+        return join(drawn)
 
-    def draw(self, element: Element) -> Markup:
+    def draw(self, element: Element, *, nth: int = 0) -> Markup:
         """One element in its frame; an element nobody knows is named in a visible placeholder."""
         tag = str(element.get("tag", "?"))
         family = self.families.get(tag)
@@ -50,16 +57,11 @@ class Pen:
         drawn = self.placeholder(tag) if family is None or too_deep else family(element, self)
         frame = {
             "class": f"el el-{tag if family else 'unknown'}",
-            "data-key": self.key(element),
-            "data-element": element.get("element_id"),
+            "data-key": key_of(element, nth),
+            "data-element": str(element.get("element_id") or "") or None,
             "style": f"margin:{margin}" if (margin := edges(element.get("margin"))) else None,
         }
         return el("div", frame, drawn)
-
-    def key(self, element: Element) -> str:
-        """What tells this element from its neighbours when the card is drawn again."""
-        given = element.get("element_id")
-        return f"{element.get('tag', '?')}:{given if isinstance(given, str) and given else self.path}"
 
     def dom_id(self, part: str) -> str:
         """An id for labels, unique on the page."""
@@ -72,6 +74,15 @@ class Pen:
         return el(
             "div", {"class": "unknown", "role": "note"}, draw_icon("maybe"), f"{text}: ", el("code", None, tag[:40])
         )
+
+
+def key_of(element: Element, nth: int) -> str:
+    """What tells an element from its neighbours when the card is drawn again, though others come and go before it.
+
+    Its element_id, else its name, else that it is the `nth` of its kind among its neighbours.
+    """
+    given = element.get("element_id") or element.get("name")
+    return f"{element.get('tag', '?')}:{given if isinstance(given, str) and given else nth}"
 
 
 def action_of(element: Element, tag: str) -> str:

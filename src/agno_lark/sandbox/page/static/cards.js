@@ -113,10 +113,14 @@ function onClick(event) {
 export function useCards(rows) {
   rows.addEventListener("click", onClick);
   rows.addEventListener("submit", (event) => event.preventDefault());
+  // While typing, not on leaving the field: nothing may move under the pointer that is about to press.
+  rows.addEventListener("input", (event) => {
+    const box = event.target.closest("[data-field]");
+    if (box) complain(box, false);
+  });
   rows.addEventListener("change", (event) => {
     const box = event.target.closest("[data-field]");
     if (!box) return;
-    complain(box, false);
     showChoices(box);
     if (box.dataset.field !== "input") choose(box);
   });

@@ -71,6 +71,6 @@ export function showChoices(root) {
     const names = [...details.querySelectorAll("input:checked")].map((input) => input.parentElement.textContent.trim());
     const shown = details.querySelector(".multi-shown");
     shown.textContent = names.join(", ") || details.querySelector("summary").dataset.hint;
-    shown.classList.toggle("empty", !names.length);
+    shown.classList.toggle("unset", !names.length);
   }
 }

@@ -35,7 +35,8 @@ function attributes(from, to) {
     (name === "open" && unfolding) ||
     (name === "aria-busy" && from.nodeName !== "ARTICLE") ||
     (name === "hidden" && (from.dataset.page !== undefined || from.classList.contains("field-error"))) ||
-    (name === "aria-invalid");
+    name === "aria-invalid" ||
+    name.startsWith("data-ui-");
   for (const { name, value } of [...to.attributes]) {
     if (isOurs(name) || from.getAttribute(name) === value) continue;
     from.setAttribute(name, value);
@@ -49,7 +50,7 @@ function attributes(from, to) {
 function children(from, to) {
   const wanted = new Set([...to.children].map(keyOf).filter(Boolean));
   const held = new Map();
-  for (const child of from.children) if (keyOf(child)) held.set(keyOf(child), child);
+  for (const child of from.children) if (keyOf(child) && !held.has(keyOf(child))) held.set(keyOf(child), child);
   let cursor = from.firstChild;
   for (const next of [...to.childNodes]) {
     while (cursor && keyOf(cursor) && !wanted.has(keyOf(cursor))) {
@@ -59,6 +60,7 @@ function children(from, to) {
     }
     const key = keyOf(next);
     const match = key ? held.get(key) : cursor && alike(cursor, next) ? cursor : null;
+    held.delete(key);
     if (!match || !alike(match, next)) {
       from.insertBefore(next, cursor);
       continue;
