@@ -21,6 +21,12 @@ def test_reading_an_event_needs_neither_network_libraries_nor_the_sdk() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_frame_class_loads_where_warnings_are_errors() -> None:
+    script = "from agno_lark.feishu.frames import ping_frame; print(len(ping_frame(33)))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 10
+
+
 def test_the_sdk_is_not_imported_before_a_connection_runs_and_lark_oapi_never() -> None:
     script = (
         "import sys; from agno_lark.feishu import Connection, OpenApi; "

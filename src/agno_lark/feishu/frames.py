@@ -7,6 +7,7 @@ and never on the way to `--help`; a connection loads it in a thread before it ne
 import base64
 import functools
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,9 @@ def load_frame_class() -> Any:
 
     In a thread, too, because the SDK takes hold of the current event loop while it is imported (feishu.md section 2).
     """
+    # Its vendored protobuf is older than Python's latest deprecations; where warnings are errors it would not import.
+    # (A filter that stays, because `catch_warnings` in a thread would restore what others have changed meanwhile.)
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"lark_channel\.")
     from lark_channel.ws.pb.pbbp2_pb2 import Frame
 
     return Frame
