@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agno_lark.clock import Clock, Ids
+from agno_lark.sandbox.deliveries import Deliveries
 from agno_lark.sandbox.faults import Faults
 from agno_lark.sandbox.limits import Limits
 from agno_lark.sandbox.local_feishu import ClientConfig, LocalFeishu
@@ -87,7 +88,7 @@ class FeishuSandbox:
         return self._feishu.faults
 
     @property
-    def deliveries(self) -> Any:
+    def deliveries(self) -> Deliveries:
         """Events on their way: `counts`, `parcels`, `connections`, `post_raw(envelope)`."""
         return self._feishu.deliveries
 
@@ -169,8 +170,10 @@ class FeishuSandbox:
         return self.world.cards.get(self.world.message(message_id).card_id or "")
 
     async def until[T](self, holds: Callable[[World], T], *, within_s: float = 5.0) -> T:
-        """Wait until `holds(world)` is truthy and return its value. Raises AssertionError with the screens after
-        `within_s`. Looked at after every change and every 20 ms."""
+        """Wait until `holds(world)` is truthy and return its value; it is asked every 20 ms.
+
+        Raises AssertionError after `within_s`, telling what people see then.
+        """
         deadline_s = self.world.clock.monotonic_s() + within_s
         while not (value := holds(self.world)):
             if self.world.clock.monotonic_s() >= deadline_s:

@@ -187,6 +187,27 @@ async def test_sockets_and_next_events_are_disturbed_from_outside() -> None:
             assert (await ask(bot, "silence"))["sockets"] == 1
 
 
+async def test_more_people_and_groups_may_join() -> None:
+    async with sandbox_and_bot() as (feishu, bot), bot.line() as line:
+        made = await ask(bot, "add_person", name="Ada 1")
+        group = await ask(bot, "add_group", name="Second", topics=True)
+        await ask(bot, "write", person="Ada 1", chat_id=made["chat_id"], text="direct")
+        await ask(bot, "write", person="Ada 1", chat_id="Team", text="in the old group")
+        await ask(bot, "write", person=made["open_id"], chat_id=group["chat_id"], text="in the new one")
+        await until(lambda: len(line.events) == 3)
+        assert feishu.world.chat("Second").mode == "topic"
+        again = await bot.http.post("/sandbox/control/add_person", json={"name": "Ada 1"})
+        assert (again.status_code, again.json()["error"]) == (404, "the name 'Ada 1' is taken")
+
+
+async def test_a_host_name_of_somebodys_own_is_refused() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        port = httpx.URL(feishu.url).port
+        for host, status in (("evil.example", 403), (f"localhost:{port}", 200), (f"127.0.0.1:{port}", 200)):
+            answer = await bot.http.get("/sandbox/state", headers={"Host": host})
+            assert answer.status_code == status
+
+
 def test_every_verb_says_what_it_does() -> None:
     assert all((ask.__doc__ or "").strip() for ask in VERBS.values())
 

@@ -88,6 +88,16 @@ async def test_what_was_written_while_nobody_was_connected_arrives_after_the_con
             assert texts == ["one", "two"]
 
 
+async def test_a_message_recalled_before_its_delivery_arrives_without_content() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        message = await feishu.write(MARTA, "Team", "a slip")
+        await feishu.recall(MARTA, message.message_id)
+        async with bot.line() as line:
+            await until(lambda: len(line.events) == 2)
+            assert line.events[0]["event"]["message"]["content"] == ""
+            assert line.events[1]["header"]["event_type"] == "im.message.recalled_v1"
+
+
 async def test_every_event_goes_to_one_of_the_connections() -> None:
     async with sandbox_and_bot() as (feishu, bot), bot.line() as left, bot.line() as right:
         await feishu.until_connected(2)

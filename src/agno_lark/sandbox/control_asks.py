@@ -164,6 +164,29 @@ class Press(Ask):
         return {"answer": answer}
 
 
+class AddPerson(Ask):
+    """One more person, with a direct chat."""
+
+    verb = "add_person"
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    language: Literal["zh", "en"] = "en"
+
+    async def run(self, feishu: LocalFeishu) -> Json:
+        person = feishu.world.add_person(self.name, language=self.language)
+        return {"open_id": person.open_id, "chat_id": feishu.world.direct_chat(person).chat_id}
+
+
+class AddGroup(Ask):
+    """One more group of everybody and the bot; with `topics` a topic group."""
+
+    verb = "add_group"
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    topics: bool = False
+
+    async def run(self, feishu: LocalFeishu) -> Json:
+        return {"chat_id": feishu.world.add_group(self.name, topics=self.topics).chat_id}
+
+
 class Emit(Ask):
     """Deliver a whole event envelope as it is (field cases, unknown kinds)."""
 

@@ -5,7 +5,6 @@ once and never again. A late ack counts for nothing.
 """
 
 import asyncio
-import json
 import logging
 import random
 from collections import Counter
@@ -15,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agno_lark.sandbox.connections import Connection
-from agno_lark.sandbox.events import envelope
+from agno_lark.sandbox.events import envelope, json_bytes, without_content
 from agno_lark.sandbox.faults import Faults
 from agno_lark.sandbox.frames import Ack
 from agno_lark.sandbox.records import Json
@@ -59,6 +58,7 @@ class Parcel:
     event_id: str
     event_type: str
     payload: bytes
+    message_id: str = ""
     state: ParcelState = ParcelState.WAITING
     attempts: list[Attempt] = field(default_factory=list)
     rounds: int = 0
@@ -123,7 +123,7 @@ class Deliveries:
         parcel = Parcel(
             event_id=event_id,
             event_type=str(header.get("event_type", "")),
-            payload=json.dumps(body, ensure_ascii=False).encode(),
+            payload=json_bytes(body),
         )
         self._remember(parcel)
         self._send(parcel)
@@ -147,8 +147,9 @@ class Deliveries:
         world = self.world
         event_id = world.new_id("")
         body = envelope(world.app, event_type, event, event_id=event_id, now_ms=world.clock.now_ms())
-        payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        parcel = Parcel(event_id=event_id, event_type=event_type, payload=payload)
+        parcel = Parcel(event_id=event_id, event_type=event_type, payload=json_bytes(body))
+        if event_type == "im.message.receive_v1":
+            parcel.message_id = event["message"]["message_id"]
         self._remember(parcel)
         return parcel
 
@@ -184,6 +185,8 @@ class Deliveries:
             elif parcel not in self._waiting:
                 self._waiting.append(parcel)
             return
+        if parcel.message_id and self.world.message(parcel.message_id).recalled:
+            parcel.payload = without_content(parcel.payload)
         copies, self.faults.duplicates = 1 + self.faults.duplicates, 0
         parts, self.faults.parts = self.faults.parts, 1
         parcel.rounds += 1

@@ -4,9 +4,26 @@ import json
 
 from agno_lark.sandbox.records import App, Chat, Json, Mention, Message, Person
 
-__all__ = ["card_action", "envelope", "message_recalled", "message_received", "reaction_changed", "wire_content"]
+__all__ = [
+    "card_action",
+    "envelope",
+    "json_bytes",
+    "message_recalled",
+    "message_received",
+    "reaction_changed",
+    "wire_content",
+    "without_content",
+]
 
 MERGED = "Merged and Forwarded Message"
+
+
+def json_bytes(body: Json) -> bytes:
+    """Compact UTF-8; text with lone surrogates, which UTF-8 cannot hold, goes as escapes."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def envelope(app: App, event_type: str, event: Json, *, event_id: str, now_ms: int) -> Json:
@@ -31,6 +48,13 @@ def wire_content(message: Message) -> str:
     if message.msg_type == "merge_forward":
         return MERGED
     return json.dumps(message.content, ensure_ascii=False, separators=(",", ":"))
+
+
+def without_content(payload: bytes) -> bytes:
+    """An event of a message that was recalled before it was delivered: its content is empty (payloads/README.md)."""
+    body: Json = json.loads(payload)
+    body["event"]["message"]["content"] = ""
+    return json_bytes(body)
 
 
 def _user(person: Person) -> Json:

@@ -3,6 +3,7 @@
 import atexit
 import base64
 import binascii
+import itertools
 import json
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from agno_lark.sandbox.records import Json
 __all__ = ["Ack", "Inbound", "event_frames", "load_frame_class", "pong_frame", "read_frame"]
 
 CONTROL, DATA = 0, 1
+_SEQUENCE = itertools.count(1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +55,8 @@ def load_frame_class() -> Any:
 
 def _frame(method: int, service_id: int, headers: dict[str, str], payload: bytes) -> bytes:
     frame = load_frame_class()()
-    frame.SeqID = frame.LogID = 0
+    frame.SeqID = next(_SEQUENCE)
+    frame.LogID = 0
     frame.service = service_id
     frame.method = method
     for key, value in headers.items():

@@ -5,7 +5,7 @@ fault must be able to break the connection itself.
 """
 
 import asyncio
-import json
+import ipaddress
 import logging
 from typing import Any
 from urllib.parse import parse_qs
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agno_lark.sandbox.calls import Answer, Call, Routes, Upload, read_json
 from agno_lark.sandbox.connections import abort_transport
+from agno_lark.sandbox.events import json_bytes
 from agno_lark.sandbox.faults import HttpFault
 from agno_lark.sandbox.local_feishu import LocalFeishu
 from agno_lark.sandbox.refusals import Refused
@@ -39,6 +40,9 @@ class Gateway:
         if scope["type"] == "http" and scope["path"].startswith(PLATFORM):
             await self._platform(scope, receive, send)
         else:
+            if scope["type"] == "http" and not _is_local_name(scope):
+                await _respond(send, Answer(raw=b"open this page by its IP address or as localhost", status=403))
+                return
             if scope["type"] == "websocket":
                 scope["state"] = {**scope.get("state", {}), "raw_send": send}
             await self._pages(scope, receive, send)
@@ -98,6 +102,19 @@ class Gateway:
             return Answer(body=body, status=500)
 
 
+def _is_local_name(scope: Scope) -> bool:
+    """Whether Host is an address or localhost: a name of somebody's own could point here from a page elsewhere."""
+    host = next((value.decode("latin-1") for key, value in scope["headers"] if key == b"host"), "")
+    name = host.removeprefix("[").split("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 def _faulty(fault: HttpFault) -> Answer:
     status = fault.status or 500
     if fault.body is not None:
@@ -135,7 +152,7 @@ async def _form(scope: Scope, raw: bytes) -> dict[str, str | Upload]:
 
 async def _respond(send: Send, answer: Answer) -> None:
     if answer.body is not None:
-        raw = json.dumps(answer.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        raw = json_bytes(answer.body)
         headers: dict[str, Any] = {"content-type": "application/json; charset=utf-8", **answer.headers}
     else:
         raw, headers = answer.raw, dict(answer.headers)

@@ -110,6 +110,9 @@ class LocalFeishu:
 
     def note_uuid(self, uuid: str, message_id: str) -> None:
         """Remember the message a uuid made."""
+        if len(self.sent_uuids) > 20_000:
+            oldest_ms = self.world.clock.now_ms() - UUID_LIFE_MS
+            self.sent_uuids = {key: kept for key, kept in self.sent_uuids.items() if kept[0] > oldest_ms}
         self.sent_uuids[uuid] = (self.world.clock.now_ms(), message_id)
 
 

@@ -6,6 +6,7 @@
 import copy
 import hashlib
 from collections import Counter
+from typing import Literal
 
 from agno_lark.clock import Clock, Ids, RandomIds
 from agno_lark.sandbox.changes import Changes
@@ -38,23 +39,23 @@ def _stable(prefix: str, label: str) -> str:
     return prefix + hashlib.sha256(label.encode()).hexdigest()[:32]
 
 
+def _person(name: str, language: Literal["zh", "en"], avatar: str, colour: str) -> Person:
+    return Person(
+        open_id=_stable("ou_", name),
+        union_id=_stable("on_", name),
+        user_id=_stable("", name)[:8],
+        name=name,
+        language=language,
+        avatar=avatar,
+        colour=colour,
+    )
+
+
 def _people() -> list[Person]:
-    rows: list[tuple[str, str, str, str]] = [
-        ("林悦", "zh", "🦊", "#3370ff"),
-        ("Marta Weiss", "en", "🐙", "#00a870"),
-        ("Tom Okafor", "en", "🦉", "#d97706"),
-    ]
     return [
-        Person(
-            open_id=_stable("ou_", name),
-            union_id=_stable("on_", name),
-            user_id=_stable("", name)[:8],
-            name=name,
-            language="zh" if language == "zh" else "en",
-            avatar=avatar,
-            colour=colour,
-        )
-        for name, language, avatar, colour in rows
+        _person("林悦", "zh", "🦊", "#3370ff"),
+        _person("Marta Weiss", "en", "🐙", "#00a870"),
+        _person("Tom Okafor", "en", "🦉", "#d97706"),
     ]
 
 
@@ -87,6 +88,25 @@ class Stage:
         chat = Chat(chat_id=_stable("oc_", f"{mode}:{name}"), name=name, mode=mode, members=members)
         self.chats[chat.chat_id] = chat
         return chat
+
+    def add_person(self, name: str, *, language: Literal["zh", "en"] = "en") -> Person:
+        """One more person, with a direct chat and a place in every group. Raises UnknownThing for a name taken."""
+        if any(person.name == name for person in self.people) or any(c.name == name for c in self.chats.values()):
+            raise UnknownThing(f"the name {name!r} is taken")
+        person = _person(name, language, "🙂", "#8f959e")
+        self.people.append(person)
+        self._people_by_id[person.open_id] = person
+        for chat in self.chats.values():
+            if chat.mode != "p2p":
+                chat.members.append(person.open_id)
+        self._add_chat(name, "p2p", [person.open_id])
+        return person
+
+    def add_group(self, name: str, *, topics: bool = False) -> Chat:
+        """One more group of everybody and the bot. Raises UnknownThing for a name taken."""
+        if any(chat.name == name for chat in self.chats.values()):
+            raise UnknownThing(f"the name {name!r} is taken")
+        return self._add_chat(name, "topic" if topics else "group", [person.open_id for person in self.people])
 
     def new_id(self, prefix: str) -> str:
         return prefix + self.ids.new().replace("-", "")

@@ -182,7 +182,7 @@ def check(card: Any, *, strict: bool = False, cardkit: bool = False) -> list[Fin
     if tables > LIMIT_TABLES:
         add("error", 11310, (), f"card table number over limit ({tables} tables, markdown ones included)")
     header = card.get("header")
-    if isinstance(header, dict) and len(header.get("text_tag_list") or []) > 3:
+    if isinstance(header, dict) and len(_list(header.get("text_tag_list"))) > 3:
         add("warning", 0, ("header", "text_tag_list"), "only three tags are shown")
     if "body" not in card:
         add("warning", 0, (), "no body")
@@ -221,9 +221,13 @@ def bad_images(text: str) -> list[str]:
     return [key for key in _MD_IMAGE.findall(_FENCE.sub("", text)) if not key.startswith("img_")]
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _check_rows(node: dict[str, Any], path: Path, add: Any) -> None:
-    declared = {c.get("name") for c in node.get("columns") or [] if isinstance(c, dict)}
-    for at, row in enumerate(node.get("rows") or []):
+    declared = {str(c.get("name")) for c in _list(node.get("columns")) if isinstance(c, dict)}
+    for at, row in enumerate(_list(node.get("rows"))):
         for key in row if isinstance(row, dict) else ():
             if key not in declared:
                 add("error", 200915, path, f"rows[{at}]: column {key} is not declared")
@@ -233,7 +237,7 @@ def _check_options(node: dict[str, Any], path: Path, add: Any) -> None:
     values = [o.get("value") for o in node["options"] if isinstance(o, dict)]
     if any(n > 1 for value, n in Counter(map(str, values)).items() if value != "None"):
         add("error", 200621, path, "option values repeat (documented to break the control; send-time code unclear)")
-    for chosen in node.get("selected_values") or []:
+    for chosen in _list(node.get("selected_values")):
         if values and chosen not in values:
             add("warning", 0, path, f"selected_values: {chosen} is not an option")
 
