@@ -27,6 +27,7 @@ __all__ = ["Bridge"]
 logger = logging.getLogger(__name__)
 
 BOT_INFO_WAITS_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+DESCRIBE_AGAIN_S, DESCRIBE_SOON_S = 60.0, 5.0
 _FINAL_KINDS = frozenset({ErrorKind.PERMISSION, ErrorKind.SCOPE_MISSING})
 
 
@@ -114,7 +115,7 @@ class Bridge:
         if self._connection is not None:
             connection = asdict_plain(self._connection.snapshot())
         last = connection.get("last_frame_ms")
-        jobs = await self._store.transact(counts) if self._store else {}
+        jobs = await counts(self._store) if self._store else {}
         return {
             "ready": self.is_ready(),
             "draining": self._draining,
@@ -218,12 +219,16 @@ class Bridge:
         raise FeishuApiError("Feishu never told the bot's own id", code=-1)
 
     async def _describe(self) -> None:
-        info = await self._target.describe()
-        self._target_info = info
-        if info.reachable is False:
-            logger.warning("the AgentOS does not answer yet", extra={"action": "target_unreachable", "note": info.note})
-        elif info.note:
-            logger.warning("the target has limits", extra={"action": "target_note", "note": info.note})
+        """Keep a description of the target that is at most a minute old; say so when what it promises changes."""
+        while True:
+            info = await self._target.describe()
+            before, self._target_info = self._target_info, info
+            told = (before.reachable, before.note) if before else (None, "")
+            if info.reachable is False and told[0] is not False:
+                logger.warning("the AgentOS does not answer", extra={"action": "target_unreachable", "note": info.note})
+            elif info.note and info.note != told[1]:
+                logger.warning("the target has limits", extra={"action": "target_note", "note": info.note})
+            await asyncio.sleep(DESCRIBE_AGAIN_S if info.reachable else DESCRIBE_SOON_S)
 
     def _target_name(self) -> str:
         return self._target_info.name if self._target_info and self._target_info.name else self._target.id

@@ -19,7 +19,16 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from agno_lark.errors import SettingsError
 
-__all__ = ["GroupSessionMode", "Language", "LogFormat", "Settings", "TargetKind", "load_settings"]
+__all__ = [
+    "GroupSessionMode",
+    "Language",
+    "LogFormat",
+    "Settings",
+    "TargetKind",
+    "is_loopback",
+    "load_settings",
+    "read_dotenv",
+]
 
 
 class TargetKind(StrEnum):
@@ -306,7 +315,7 @@ def load_settings(
     `AGENTOS_URL` and `AGENTOS_TARGET_ID` may then be missing. Raises `SettingsError` with one line for every wrong
     setting; the value of a secret is never repeated.
     """
-    values, problems = _collect(_dotenv(env_file), dict(os.environ if environ is None else environ))
+    values, problems = _collect(read_dotenv(env_file), dict(os.environ if environ is None else environ))
     try:
         settings = Settings.given(**values)
     except ValidationError as error:
@@ -324,7 +333,8 @@ def load_settings(
     return settings
 
 
-def _dotenv(env_file: str | Path | None) -> dict[str, str]:
+def read_dotenv(env_file: str | Path | None) -> dict[str, str]:
+    """What the file says, as it stands; nothing when there is no such file. Raises `SettingsError`."""
     from dotenv import dotenv_values
 
     if env_file is None or not Path(env_file).is_file():

@@ -62,11 +62,13 @@ def sandbox(host: str, port: int) -> None:
 @cli.command()
 @click.option("--host", help="Host of the daemon [BRIDGE_HOST].")
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port of the daemon [BRIDGE_PORT].")
-def health(host: str | None, port: int | None) -> None:
+@click.pass_context
+def health(context: click.Context, host: str | None, port: int | None) -> None:
     """Ask a running daemon whether it is ready: exit code 0 or 1. For container health checks."""
     from agno_lark.cli.health import check
 
-    sys.exit(check(host=host, port=port))
+    assert context.parent is not None  # noqa: S101 - it is a command of a group
+    sys.exit(check(host=host, port=port, env_file=context.parent.params["env_file"]))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from agno_lark.jobs.job import Job, JobState, LeaseLost, NewJob, Outcome, Queue
-from agno_lark.store import Tx
+from agno_lark.store import Store, Tx
 
 __all__ = [
     "Claimed",
@@ -248,6 +248,6 @@ def release(tx: Tx, job: Job) -> None:
 COUNTS = "SELECT queue, state, COUNT(*) AS n FROM jobs WHERE finished_ms IS NULL GROUP BY queue, state"
 
 
-def counts(tx: Tx) -> dict[str, int]:
-    """Unfinished jobs as {"turns.queued": n, …}."""
-    return {f"{row['queue']}.{row['state']}": row["n"] for row in tx.all(COUNTS)}
+async def counts(store: Store) -> dict[str, int]:
+    """Unfinished jobs as {"turns.queued": n, …}. Reads only: it answers also while nothing can be written."""
+    return {f"{row['queue']}.{row['state']}": row["n"] for row in await store.read(COUNTS)}

@@ -10,7 +10,7 @@ from agno_lark.settings import LogFormat
 __all__ = ["configure_logs"]
 
 # Chatty at info, and what they say there (addresses with tokens in the query, whole requests) does not belong in a log.
-_QUIET = ("httpx", "httpcore", "websockets", "uvicorn.access", "Lark", "agno", "aiosqlite")
+_QUIET = ("httpx", "httpcore", "websockets", "uvicorn", "Lark", "agno", "aiosqlite")
 
 
 def configure_logs(level: str, log_format: LogFormat, stream: TextIO | None = None) -> None:

@@ -58,7 +58,7 @@ def frame(view: RunView, *, stopping: bool) -> tuple[object, ...]:
     return (tuple((step.name, step.args, step.state) for step in view.steps), bool(view.reasoning), stopping)
 
 
-def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = False) -> Card:
+def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = False, streaming: bool = True) -> Card:
     """The card while the run goes on: steps folded away, the text so far, and a button to stop it."""
     elements = _panels(view, lang)
     elements.append(markdown(answer_text(view, lang), ANSWER_ID))
@@ -66,7 +66,7 @@ def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = Fa
         elements.append(markdown(grey(say("turn.stopping", lang)), "state", small=True))
     else:
         elements.append(button(say("turn.stop", lang), "stop", {"op": STOP, "turn": turn_id}))
-    return card(elements, summary=say("turn.summary.running", lang), streaming=True)
+    return card(elements, summary=say("turn.summary.running", lang), streaming=streaming)
 
 
 def final_parts(ending: Ending, lang: Lang) -> list[FinalPart]:

@@ -24,6 +24,8 @@ __all__ = ["CardMemory", "CardWriter"]
 
 logger = logging.getLogger(__name__)
 
+GAP_S = 0.25  # between two updates of one card: calm to read, and room for other cards under the app's limits
+SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream any more
 SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update costs a commit
 SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
 FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment
@@ -63,6 +65,7 @@ class CardWriter:
         self._opened = asyncio.Event()
         self._parts_done = 0
         self._reserved = memory.sequence
+        self._may_stream = True  # until Feishu says that the mode has ended
         self._streaming = memory.card_id is None  # a card of a former life may have stopped streaming
         self._shown_text = ""
         self._shown_frame: tuple[object, ...] = ()
@@ -120,10 +123,13 @@ class CardWriter:
 
     async def abandon(self) -> None:
         """Stop writing; whoever takes the turn over goes on with this card."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, CallRefused):
-                await self._task
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled() and (fault := self._task.exception()) is not None:
+            logger.error("a card was left behind", extra={"action": "card_fault"}, exc_info=fault)
+        self._task = None
 
     async def _follow(self) -> None:
         try:
@@ -137,10 +143,9 @@ class CardWriter:
             self._changed.clear()
             async with self._api.limits.card(self._memory.card_id):
                 pass
-            if self._ended.is_set():
-                return
             try:
                 await self._write_newest(self._memory.card_id)
+                await asyncio.sleep(GAP_S if self._may_stream else SLOW_GAP_S)
             except StoreError:  # logged by the store; the next change tries again
                 continue
             except CallRefused as error:
@@ -148,15 +153,15 @@ class CardWriter:
                 if error.kind is ErrorKind.SEQUENCE:
                     await self._jump()
                 elif error.kind is ErrorKind.STREAMING_CLOSED:
-                    self._streaming = False
+                    self._may_stream = False
+                    self._changed.set()
                 elif not error.retryable:
                     return
 
     async def _open(self) -> None:
         if self._memory.card_id is None:
             view = self._view
-            card = running_card(view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping)
-            card_id = await self._api.create_card(card)
+            card_id = await self._api.create_card(self._running_card(view))
             self._remember_shown(view)
             self._reserved = SEQUENCE_BLOCK
             await self._memory.keep_card(card_id, self._reserved)
@@ -176,14 +181,18 @@ class CardWriter:
         if same_frame and text == self._shown_text:
             return
         sequence = await self._next_sequence()
-        if same_frame and self._streaming:
+        if same_frame and self._streaming and self._may_stream:
             await self._api.update_element_content(card_id, ANSWER_ID, text, sequence)
         else:
-            card = running_card(view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping)
-            await self._api.update_card(card_id, card, sequence)
-            self._streaming = True
+            await self._api.update_card(card_id, self._running_card(view), sequence)
+            self._streaming = self._may_stream
         self.operations += 1
         self._remember_shown(view)
+
+    def _running_card(self, view: RunView) -> Card:
+        return running_card(
+            view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping, streaming=self._may_stream
+        )
 
     def _remember_shown(self, view: RunView) -> None:
         self._shown_text = answer_text(view, self._lang)
