@@ -9,6 +9,7 @@ import pytest
 from agno.agent import Agent, RemoteAgent
 from agno.db.sqlite import SqliteDb
 from agno.team import Team
+from agno.tools import Function
 from agno.workflow import Step, Workflow
 
 from agno_lark.errors import TargetError
@@ -17,6 +18,7 @@ from agno_lark.sandbox.demo_script import Role, forecast
 from agno_lark.targets import (
     Attachment,
     CancelOutcome,
+    Continuation,
     FaultReason,
     RemoteTarget,
     RunRef,
@@ -191,6 +193,28 @@ def test_agno_s_remote_objects_are_built_and_recognised(target_type: TargetType)
     built = build_remote_target(base_url="http://127.0.0.1:9/", target_type=target_type, target_id="x y")
     assert type(built).__name__ == f"Remote{target_type.value.capitalize()}"
     assert type_of(built) is target_type
+
+
+async def test_a_paused_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
+    db = SqliteDb(db_file=str(tmp_path / "local.sqlite3"))
+    agent = component(TargetType.AGENT, db)
+    agent.tools = [Function.from_callable(get_weather)]
+    agent.tools[0].requires_confirmation = True
+    local = LocalTarget(agent)
+    one = request("weather in Rome", "local-pause")
+    paused = await ask(local, one)
+    assert paused.state is RunState.PAUSED
+    (requirement,) = paused.requirements
+    assert requirement["tool_execution"]["tool_name"] == "get_weather"
+    decided = {
+        **requirement,
+        "confirmation": True,
+        "tool_execution": {**requirement["tool_execution"], "confirmed": True},
+    }
+    ref = RunRef(run_id=one.run_id, session_id=one.session_id, user_id=one.user_id, after_index=paused.last_index)
+    over = await seen(local.follow(Continuation(ref=ref, payload={"requirements": [decided]})), paused)
+    assert over.state is RunState.COMPLETED
+    assert over.text == f"{paused.text}Here it is: {forecast('Rome')}. Enjoy!"
 
 
 async def test_a_remote_object_is_spoken_to_over_http() -> None:

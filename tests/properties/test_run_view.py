@@ -1,11 +1,12 @@
 """Whatever comes, the view stays true."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.targets_fixtures import event, folded
 
 from agno_lark.targets import SNAPSHOT_EVENT, RunEvent, RunState, RunView, fold
+from tests.targets_fixtures import event, folded
 
+UNHURRIED = settings(deadline=None, max_examples=60)  # a busy machine is no finding
 DELTAS = st.lists(st.text(max_size=6) | st.sampled_from(["1", "1", "\n", "哈", "$", ",000"]), max_size=30)
 
 NAMES = st.sampled_from(
@@ -52,6 +53,7 @@ DATA = st.fixed_dictionaries(
 EVENTS = st.builds(RunEvent, name=NAMES, index=st.none() | st.integers(-2, 40), data=DATA)
 
 
+@UNHURRIED
 @given(deltas=DELTAS)
 def test_the_text_is_the_concatenation_of_the_deltas(deltas: list[str]) -> None:
     events = [event("RunContent", n, content=delta) for n, delta in enumerate(deltas)]
@@ -61,6 +63,7 @@ def test_the_text_is_the_concatenation_of_the_deltas(deltas: list[str]) -> None:
     assert fold(view, event("RunCompleted", len(deltas), content=whole)).text == whole
 
 
+@UNHURRIED
 @given(deltas=DELTAS, final=st.text(max_size=40))
 def test_no_final_content_takes_away_what_was_streamed(deltas: list[str], final: str) -> None:
     view = folded([*(event("RunContent", content=delta) for delta in deltas), event("RunCompleted", content=final)])
@@ -68,12 +71,14 @@ def test_no_final_content_takes_away_what_was_streamed(deltas: list[str], final:
     assert all(letter in rest for letter in "".join(deltas))
 
 
+@UNHURRIED
 @given(events=st.lists(EVENTS, max_size=25))
 def test_any_events_in_any_order_are_survived(events: list[RunEvent]) -> None:
     view = folded(events)
     assert len({step.id for step in view.steps}) == len(view.steps)
 
 
+@UNHURRIED
 @given(events=st.lists(EVENTS, max_size=25))
 def test_a_terminal_state_sticks_whatever_follows(events: list[RunEvent]) -> None:
     over = folded([event("RunStarted"), event("RunContent", content="x"), event("RunCancelled")])
@@ -81,6 +86,7 @@ def test_a_terminal_state_sticks_whatever_follows(events: list[RunEvent]) -> Non
     assert (later.state, later.text) == (RunState.CANCELLED, over.text)
 
 
+@UNHURRIED
 @given(events=st.lists(EVENTS, max_size=25), data=st.data())
 def test_a_replay_folds_to_the_same_view(events: list[RunEvent], data: st.DataObject) -> None:
     numbered = [RunEvent(name=one.name, index=n, data=one.data) for n, one in enumerate(events)]
@@ -90,6 +96,7 @@ def test_a_replay_folds_to_the_same_view(events: list[RunEvent], data: st.DataOb
     assert folded([*numbered[:again], *numbered]) == view
 
 
+@UNHURRIED
 @given(cut=st.integers(0, 12), deltas=st.lists(st.sampled_from(["1", "0", "ab"]), min_size=12, max_size=12))
 def test_a_cut_and_a_resume_neither_double_nor_lose_text(cut: int, deltas: list[str]) -> None:
     events = [event("RunContent", n, content=delta) for n, delta in enumerate(deltas)]

@@ -179,6 +179,22 @@ def test_another_attempt_at_a_workflow_step_starts_its_text_anew() -> None:
     assert (view.text, view.state, view.steps[0].state) == ("whole", RunState.RUNNING, StepState.RUNNING)
 
 
+def test_a_workflow_within_a_workflow_shows_by_its_steps() -> None:
+    inner = {"run_id": "i", "workflow_run_id": "r", "nested_depth": 1}
+    view = folded(
+        [
+            event("WorkflowStarted"),
+            event("StepStarted", step_id="outer", step_name="Outer"),
+            event("WorkflowStarted", **inner),
+            event("StepStarted", step_id="one", step_name="One", **inner),
+            event("StepCompleted", step_id="one", step_name="One", content="said", **inner),
+            event("WorkflowCompleted", content="said", **inner),
+        ]
+    )
+    assert [(step.name, step.state) for step in view.steps] == [("Outer", StepState.RUNNING), ("One", StepState.DONE)]
+    assert (view.state, view.text) == (RunState.RUNNING, "said")
+
+
 def test_what_is_left_open_ends_with_the_run() -> None:
     started = [event("RunStarted"), event("ToolCallStarted", tool=tool())]
     ends = {"RunCompleted": StepState.DONE, "RunError": StepState.FAILED, "RunCancelled": StepState.STOPPED}

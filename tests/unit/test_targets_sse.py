@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agno_lark.targets.sse import SseFrame, SseParser, SseTooLong, run_event
@@ -35,6 +35,7 @@ def test_line_separators_inside_json_do_not_tear_it() -> None:
     assert frames(wire)[0].data == '{"content":"a\u2028b\u0085c\x1cd"}'
 
 
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 200), max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]))
 def test_where_the_bytes_are_cut_does_not_matter(cuts: list[int], end: str) -> None:
     lines = ["event: RunContent", 'data: {"content": "哈哈"}', "", ": beat", "", "data: 1", "data: 2", "", ""]

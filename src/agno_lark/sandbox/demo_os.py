@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from agno.agent import Agent
+from agno.db.base import BaseDb
+from agno.db.in_memory import InMemoryDb
 from agno.db.sqlite import SqliteDb
 from agno.job_queue.config import QueueConfig
 from agno.job_queue.store import InMemoryQueueStore
@@ -52,7 +54,9 @@ def calculator(expression: str) -> str:
 def build_app(settings: DemoSettings) -> FastAPI:
     """The app. `demo-agent-plain` has no database: it can't run in the background."""
     calls = ModelCalls()
-    db = SqliteDb(db_file=settings.db_path)
+    db: BaseDb = SqliteDb(db_file=settings.db_path)
+    if settings.instant:  # a benchmark would mostly measure the file otherwise
+        db = InMemoryDb()  # type: ignore[no-untyped-call]
     base_app = FastAPI(title="agno-lark demo AgentOS")
 
     @base_app.get("/demo/model-calls")
@@ -82,7 +86,7 @@ def _model(role: Role, calls: ModelCalls, settings: DemoSettings, name: str = ""
     return DemoModel(role=role, calls=calls, member_name=name, instant=settings.instant)
 
 
-def _agent(calls: ModelCalls, settings: DemoSettings, db: SqliteDb) -> Agent:
+def _agent(calls: ModelCalls, settings: DemoSettings, db: BaseDb) -> Agent:
     return Agent(
         id="demo-agent",
         name="Demo agent",
@@ -105,7 +109,7 @@ def _plain_agent(calls: ModelCalls, settings: DemoSettings) -> Agent:
     )
 
 
-def _team(calls: ModelCalls, settings: DemoSettings, db: SqliteDb) -> Team:
+def _team(calls: ModelCalls, settings: DemoSettings, db: BaseDb) -> Team:
     members = [
         Agent(id=f"demo-{name.lower()}", name=name, model=_model(Role.MEMBER, calls, settings, name), telemetry=False)
         for name in ("Researcher", "Writer")
@@ -123,7 +127,7 @@ def _team(calls: ModelCalls, settings: DemoSettings, db: SqliteDb) -> Team:
     )
 
 
-def _workflow(calls: ModelCalls, settings: DemoSettings, db: SqliteDb) -> Workflow:
+def _workflow(calls: ModelCalls, settings: DemoSettings, db: BaseDb) -> Workflow:
     def worker(role: Role, name: str) -> Agent:
         tools = [get_weather, calculator] if role is Role.AGENT else None
         return Agent(id=f"demo-{name}", name=name, model=_model(role, calls, settings), tools=tools, telemetry=False)

@@ -6,6 +6,7 @@ survives a crash is the run on the AgentOS, found again by run id, or by `metada
 folded index.
 """
 
+from agno_lark.targets.embedding import build_remote_target
 from agno_lark.targets.protocol import (
     SNAPSHOT_EVENT,
     TERMINAL_STATES,
@@ -24,7 +25,7 @@ from agno_lark.targets.protocol import (
     TargetInfo,
     TargetType,
 )
-from agno_lark.targets.remote import RemoteTarget, build_remote_target
+from agno_lark.targets.remote import RemoteTarget
 from agno_lark.targets.run_view import RunFault, RunView, Step, StepKind, StepState, ending, fold
 
 __all__ = [

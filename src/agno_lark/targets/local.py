@@ -15,6 +15,7 @@ from typing import Any
 
 from agno_lark.clock import Clock, SystemClock
 from agno_lark.errors import TargetError
+from agno_lark.targets.embedding import token_of
 from agno_lark.targets.event_data import mapping, text_of
 from agno_lark.targets.follow import follow
 from agno_lark.targets.local_media import agno_media, continue_arguments
@@ -70,7 +71,7 @@ def target_for(component: Any, *, token: str = "", limits: FollowLimits | None =
             base_url=component.base_url,
             target_type=target_type,
             target_id=str(getattr(component, f"{target_type.value}_id")),
-            token=token,
+            token=token or token_of(component),
             limits=limits,
         )
     return LocalTarget(component, limits=limits)

@@ -33,7 +33,7 @@ from agno_lark.targets.run_view import ending
 from agno_lark.targets.snapshots import newest_of_turn, run_snapshot, runs_untold, snapshot_event, target_name
 from agno_lark.targets.sse import SseParser, SseTooLong, run_event
 
-__all__ = ["RemoteTarget", "build_remote_target"]
+__all__ = ["RemoteTarget"]
 
 logger = logging.getLogger(__name__)
 
@@ -274,26 +274,6 @@ class RemoteTarget:
             return 200, response.json()
         except ValueError as error:
             raise TargetError("the answer is no JSON: is this an AgentOS?", reason=FaultReason.PROTOCOL) from error
-
-
-def build_remote_target(*, base_url: str, target_type: TargetType, target_id: str, timeout_s: float = 60.0) -> Any:
-    """agno's own RemoteAgent, RemoteTeam or RemoteWorkflow, to be embedded in an AgentOS. Imports agno (about 2 s).
-
-    agno takes the token with each call (`auth_token=`), not here.
-    """
-    match target_type:
-        case TargetType.AGENT:
-            from agno.agent import RemoteAgent
-
-            return RemoteAgent(base_url=base_url, agent_id=target_id, timeout=timeout_s)
-        case TargetType.TEAM:
-            from agno.team import RemoteTeam
-
-            return RemoteTeam(base_url=base_url, team_id=target_id, timeout=timeout_s)
-        case TargetType.WORKFLOW:
-            from agno.workflow import RemoteWorkflow
-
-            return RemoteWorkflow(base_url=base_url, workflow_id=target_id, timeout=timeout_s)
 
 
 def _key(turn_id: str) -> str:

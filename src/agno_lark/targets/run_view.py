@@ -69,7 +69,9 @@ def fold(view: RunView, event: RunEvent) -> RunView:
     is_root = _is_root(view, data)
     if view.state is RunState.SUBMITTED:
         view = replace(view, state=RunState.RUNNING)
-    view = replace(view, steps=fold_steps(view.steps, kind, data, is_root=is_root))
+    steps = fold_steps(view.steps, kind, data, is_root=is_root)
+    if steps is not view.steps:
+        view = replace(view, steps=steps)
     if is_root:
         return _fold_root(view, kind, data)
     shown = running_step_text(view.steps) if data.get("workflow_run_id") else ""
@@ -78,6 +80,8 @@ def fold(view: RunView, event: RunEvent) -> RunView:
 
 def ending(event: RunEvent, run_id: str) -> RunState | None:
     """The state in which this event ends (or pauses) the run `run_id`; None while it goes on."""
+    if event.name != SNAPSHOT_EVENT and run_kind(event.name) not in _ENDINGS:
+        return None
     view = fold(RunView(run_id=run_id, state=RunState.RUNNING), replace(event, index=None))
     return view.state if view.is_over or view.state is RunState.PAUSED else None
 
@@ -88,6 +92,12 @@ def told_run_id(event: RunEvent) -> str:
     return next((text for key in _RUN_ID_KEYS if (text := text_of(data.get(key)))), "")
 
 
+_ENDINGS = frozenset(
+    {
+        *("RunCompleted", "RunError", "RunCancelled", "RunPaused"),
+        *("WorkflowCompleted", "WorkflowError", "WorkflowCancelled", "WorkflowPaused"),
+    }
+)
 _RUN_ID_KEYS = ("workflow_run_id", "parent_run_id", "run_id")
 
 

@@ -83,8 +83,8 @@ def fold_steps(steps: Steps, kind: str, data: Mapping[str, Any], *, is_root: boo
     if kind in ("StepStarted", "StepCompleted", "StepError"):
         step_id = text_of(data.get("step_id")) or text_of(data.get("step_name"))
         return _fold_part(steps, kind, data, step_id, StepKind.WORKFLOW_STEP)
-    if is_root or not owner:
-        return steps
+    if is_root or not owner or kind.startswith("Workflow"):
+        return steps  # a workflow within a workflow shows by its steps
     by_workflow = bool(data.get("workflow_run_id")) and not data.get("parent_run_id")
     return _fold_part(steps, kind, data, owner, StepKind.WORKFLOW_STEP if by_workflow else StepKind.MEMBER)
 
