@@ -322,10 +322,9 @@ def load_settings(
         already = {problem.split(":")[0].removesuffix("_FILE") for problem in problems}
         found = [_sentence(detail, values) for detail in error.errors()]
         problems += [line for line in found if line.split(":")[0] not in already]
-    else:
-        values["agentos_target_id"] = settings.agentos_target_id
     if needs_target:
-        values["agentos_target_id"] = values.get("agentos_target_id") or values.get("agentos_agent_id", "")
+        if values.get("agentos_target_type", "agent").lower() == TargetKind.AGENT:
+            values.setdefault("agentos_target_id", values.get("agentos_agent_id", ""))
         missing = [name for name in ("agentos_url", "agentos_target_id") if not values.get(name)]
         problems += [_missing(name) for name in missing]
     if problems:
