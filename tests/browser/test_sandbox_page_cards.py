@@ -289,8 +289,9 @@ async def test_a_long_table_turns_its_pages(browser: Browser, feishu: FeishuSand
         await expect(page.get_by_role("button", name="Next page")).to_be_disabled()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
-@pytest.mark.parametrize("who", [LIN, MARTA])
+@pytest.mark.parametrize(
+    ("width", "dark", "who"), [(1280, False, LIN), (1280, True, MARTA), (390, False, MARTA), (390, True, LIN)]
+)
 async def test_every_example_card_fits_its_screen(
     browser: Browser, feishu: FeishuSandbox, bot: ScriptedBot, tmp_path: Path, width: int, dark: bool, who: str
 ) -> None:

@@ -38,7 +38,7 @@ KINDS = {
 def draw_body(message: Message, card: Json | None, scene: Scene, *, streaming: bool = False) -> Markup:
     """The inside of a message's bubble; `card` is the card as it is now, for cards."""
     if card is not None:
-        return draw_card(card, scene, streaming=streaming or None)
+        return draw_card(card, scene, streaming=streaming)
     if message.msg_type == "text":
         return el("div", {"class": "text"}, _text(message, scene))
     if message.msg_type == "post":

@@ -56,7 +56,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "topic": ("Topic", "话题"),
     "topic_group": ("Topic group · {count} people", "话题群 · {count} 人"),
     "unread": ("new", "新消息"),
-    "you": ("You", "我"),
 }
 EXAMPLES = {
     "en": ("Hello", "Write a long Markdown answer", "/help"),
