@@ -16,8 +16,8 @@ from agno_lark.sandbox.server import build_app
 NAMES = """tag elements columns content markdown button table rows schema 2.0 body config streaming_mode element_id
 answer append text interactive type card data card_json options selected_values value name header text_tag_list
 i18n_content zh_cn at md title select_static"""
-ASKED = """receive_id msg_type content uuid reply_in_thread reaction_type type data sequence card settings actions elements
-element partial_element target_element_id token user_ids"""
+ASKED = """receive_id msg_type content uuid reply_in_thread reaction_type type data sequence card settings actions
+elements element partial_element target_element_id token user_ids"""
 WORDS = st.sampled_from(NAMES.split())
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2**33) | WORDS | st.text(max_size=8)
 JSON = st.recursive(SCALARS, lambda x: st.lists(x, max_size=3) | st.dictionaries(WORDS, x, max_size=4), max_leaves=12)

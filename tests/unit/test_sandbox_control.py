@@ -73,7 +73,7 @@ async def test_a_message_is_told_with_its_whole_history() -> None:
 @pytest.mark.parametrize(
     ("verb", "fields", "status", "said"),
     [
-        ("wrote", {}, 404, "no verb 'wrote'; there are advance"),
+        ("wrote", {}, 404, "no verb 'wrote'; there are add_group"),
         ("write", {"person": MARTA, "chat_id": "Team"}, 400, "write: text: Field required"),
         ("write", {"person": "Nobody", "chat_id": "Team", "text": "x"}, 404, "no person 'Nobody'"),
         ("write", {"person": MARTA, "chat_id": "Nowhere", "text": "x"}, 404, "no chat 'Nowhere'"),

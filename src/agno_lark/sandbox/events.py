@@ -64,7 +64,7 @@ def _user(person: Person) -> Json:
 def _mention(mention: Mention, app: App) -> Json:
     return {
         "key": mention.key,
-        "id": {"union_id": mention.union_id, "user_id": None if mention.is_bot else "", "open_id": mention.open_id},
+        "id": {"union_id": mention.union_id, "user_id": mention.user_id, "open_id": mention.open_id},
         "mentioned_type": "bot" if mention.is_bot else "user",
         "name": mention.name,
         "tenant_key": app.tenant_key,

@@ -78,6 +78,7 @@ class Mention:
     union_id: str
     name: str
     is_bot: bool
+    user_id: str | None = None
 
 
 class Reaction(NamedTuple):

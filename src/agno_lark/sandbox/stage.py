@@ -169,7 +169,9 @@ class Stage:
         person = self._people_by_id.get(who)
         if person is None:
             return None
-        return Mention(key=key, open_id=who, union_id=person.union_id, name=person.name, is_bot=False)
+        return Mention(
+            key=key, open_id=who, union_id=person.union_id, name=person.name, is_bot=False, user_id=person.user_id
+        )
 
     # -- watching ----------------------------------------------------------------------------------------------------
 
