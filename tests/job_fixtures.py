@@ -1,0 +1,47 @@
+"""Jobs on a database in memory, without threads: transactions are plain calls, time stands where it is put."""
+
+import contextlib
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Concatenate
+
+from agno_lark.store import Tx
+from agno_lark.store.migrate import migrate
+
+
+class JobTable:
+    """Runs transaction functions one by one at `now_ms`."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.row_factory = sqlite3.Row
+        self.now_ms = 1_000_000
+        self.signals: set[str] = set()
+        self._tokens = itertools.count(1)
+        migrate(self.connection, self.now_ms)
+
+    def new_token(self) -> str:
+        return f"token-{next(self._tokens)}"
+
+    def do[**P, T](self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.connection.execute("BEGIN")
+        try:
+            result = fn(Tx(self.connection, self.now_ms, self.signals), *args, **kwargs)
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+        return result
+
+    def rows(self, sql: str) -> list[sqlite3.Row]:
+        return self.connection.execute(sql).fetchall()
+
+
+@contextlib.contextmanager
+def job_table() -> Iterator[JobTable]:
+    table = JobTable()
+    try:
+        yield table
+    finally:
+        table.connection.close()
