@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -143,6 +144,16 @@ class Bot:
                 await task
 
 
+class StillSeconds:
+    """A clock whose seconds stand still, so that rates do not depend on how quick the machine is."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        return 1000.0
+
+
 @contextlib.asynccontextmanager
 async def sandbox_and_bot(**options: Any) -> AsyncIterator[tuple[FeishuSandbox, Bot]]:
     async with (
@@ -155,7 +166,7 @@ async def sandbox_and_bot(**options: Any) -> AsyncIterator[tuple[FeishuSandbox, 
 async def until(holds: Callable[[], Any], within_s: float = 3.0) -> None:
     """Wait for something true; a bounded wait, not a sleep."""
     async with asyncio.timeout(within_s):
-        while not holds():  # noqa: ASYNC110 - what is waited for is a condition of many kinds
+        while not holds():
             await asyncio.sleep(0.005)
 
 

@@ -10,8 +10,8 @@ Assert on what a person would see (`screen`), not on calls. Times are seconds; i
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -37,6 +37,7 @@ class FeishuSandbox:
     clock, ids      for still time and known ids; `feishu.advance(s)` pushes the clock in any case
     keep_history    False keeps no earlier contents of messages and cards (long benchmarks)
     strict_cards    refuse also what the card documentation leaves unclear
+    salt            other ids for people and chats (they are the same in every sandbox else)
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class FeishuSandbox:
         ids: Ids | None = None,
         keep_history: bool = True,
         strict_cards: bool = False,
+        salt: str = "",
         port: int = 0,
     ) -> None:
         self._feishu = LocalFeishu.build(
@@ -61,6 +63,7 @@ class FeishuSandbox:
             client_config=client_config,
             keep_history=keep_history,
             strict_cards=strict_cards,
+            salt=salt,
         )
         self._port = port
         self._stack = AsyncExitStack()
@@ -73,7 +76,21 @@ class FeishuSandbox:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._feishu.deliveries.close()
         await self._stack.aclose()
+
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """Nothing listens while the block runs; afterwards the same world is there again, at the same address.
+
+        People may write meanwhile; their events wait, as they do while no bot is connected.
+        """
+        await self._stack.aclose()
+        port = int(self.url.rpartition(":")[2])
+        try:
+            yield
+        finally:
+            await self._stack.enter_async_context(serving(self._feishu, "127.0.0.1", port))
 
     # -- what it is made of --------------------------------------------------------------------------------------------
 
@@ -174,9 +191,10 @@ class FeishuSandbox:
 
         Raises AssertionError after `within_s`, telling what people see then.
         """
-        deadline_s = self.world.clock.monotonic_s() + within_s
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + within_s
         while not (value := holds(self.world)):
-            if self.world.clock.monotonic_s() >= deadline_s:
+            if loop.time() >= deadline_s:
                 raise AssertionError(f"not within {within_s} s; people see:\n{self._screens()}")
             await asyncio.sleep(0.02)
         return value

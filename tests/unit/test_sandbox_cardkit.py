@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agno_lark.testing import Limits
-from tests.sandbox_fixtures import Bot, Json, sandbox_and_bot, stream_card, until
+from tests.sandbox_fixtures import Bot, Json, StillSeconds, sandbox_and_bot, stream_card, until
 
 TEXT = {"tag": "markdown", "content": "one", "element_id": "answer"}
 BUTTON: Json = {
@@ -87,7 +87,7 @@ async def test_streaming_closes_itself_ten_minutes_after_its_last_opening() -> N
 
 
 async def test_a_card_takes_ten_operations_a_second() -> None:
-    async with sandbox_and_bot() as (_, bot):
+    async with sandbox_and_bot(clock=StillSeconds()) as (_, bot):
         card_id, _ = await bot.show_card(stream_card(TEXT))
         for n in range(1, 11):
             assert await content(bot, card_id, f"{n}", n) == 0

@@ -196,6 +196,8 @@ async def test_more_people_and_groups_may_join() -> None:
         await ask(bot, "write", person=made["open_id"], chat_id=group["chat_id"], text="in the new one")
         await until(lambda: len(line.events) == 3)
         assert feishu.world.chat("Second").mode == "topic"
+        members = feishu.world.chat("Team").members
+        assert len(members) == len(set(members)) == 4
         again = await bot.http.post("/sandbox/control/add_person", json={"name": "Ada 1"})
         assert (again.status_code, again.json()["error"]) == (404, "the name 'Ada 1' is taken")
 

@@ -211,6 +211,24 @@ async def test_the_sandbox_goes_down_quickly_with_clients_connected() -> None:
     assert socket.close_code in (1001, 1012)
 
 
+async def test_an_outage_refuses_connections_and_ends_with_the_same_world_at_the_same_address() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        await bot.send("Team")
+        async with feishu.outage():
+            with pytest.raises(httpx.ConnectError):
+                await bot.discover()
+            await feishu.write(MARTA, "Team", "anybody?")
+        async with bot.line() as line:
+            await until(lambda: line.events)
+        assert [shown.author for shown in feishu.screen("Team")] == ["Helper", MARTA]
+
+
+async def test_people_and_chats_have_other_ids_with_a_salt() -> None:
+    async with sandbox_and_bot() as (plain, _), sandbox_and_bot(salt="s") as (salted, _):
+        assert not plain.world.chats.keys() & salted.world.chats.keys()
+        assert plain.world.person(MARTA).open_id != salted.world.person(MARTA).open_id
+
+
 async def test_a_mention_in_a_group_is_a_key_and_the_bot_is_named_in_mentions() -> None:
     async with sandbox_and_bot() as (feishu, bot), bot.line() as line:
         team = feishu.world.chat("Team")

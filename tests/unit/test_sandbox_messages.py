@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agno_lark.testing import Limits
-from tests.sandbox_fixtures import Bot, Json, sandbox_and_bot, stream_card
+from tests.sandbox_fixtures import Bot, Json, StillSeconds, sandbox_and_bot, stream_card
 
 CREATE = "/im/v1/messages?receive_id_type=chat_id"
 MARTA = "Marta Weiss"
@@ -171,7 +171,7 @@ async def test_the_token_call_needs_no_content_type_and_refuses_wrong_secrets() 
 
 
 async def test_a_sixth_message_in_a_second_to_one_chat_waits_as_told() -> None:
-    async with sandbox_and_bot() as (feishu, bot):
+    async with sandbox_and_bot(clock=StillSeconds()) as (feishu, bot):
         for _ in range(5):
             await bot.send("Team")
         body = {"receive_id": feishu.world.chat("Team").chat_id, **text()}
@@ -183,7 +183,7 @@ async def test_a_sixth_message_in_a_second_to_one_chat_waits_as_told() -> None:
 
 
 async def test_an_api_takes_so_many_calls_a_second_and_a_minute() -> None:
-    async with sandbox_and_bot(limits=Limits(api_per_s=3, api_per_min=4)) as (feishu, bot):
+    async with sandbox_and_bot(clock=StillSeconds(), limits=Limits(api_per_s=3, api_per_min=4)) as (feishu, bot):
         codes = [await bot.code("GET", "/bot/v3/info") for _ in range(4)]
         assert codes == [0, 0, 0, 99991400]
         feishu.limits = Limits(api_per_s=0, api_per_min=4)

@@ -297,5 +297,9 @@ class Deliveries:
         for parcel in self.parcels.values():
             if parcel.answer is not None:
                 self._lose(parcel, 200340, "the sandbox is closing")
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End every connection politely."""
         for connection in list(self.connections.values()):
             connection.close()

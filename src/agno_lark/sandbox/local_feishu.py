@@ -66,10 +66,11 @@ class LocalFeishu:
         client_config: ClientConfig | None = None,
         keep_history: bool = True,
         strict_cards: bool = False,
+        salt: str = "",
         seed: int | None = None,
     ) -> "LocalFeishu":
         """A new, empty one; `seed` makes the choice of connections repeatable."""
-        world = World(clock, ids, keep_history=keep_history)
+        world = World(clock, ids, keep_history=keep_history, salt=salt)
         faults = Faults()
         rng = random.Random(seed)
         deliveries = Deliveries(world, faults, ack_s=ack_s, redelivery_s=redelivery_s, rng=rng)

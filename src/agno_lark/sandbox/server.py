@@ -104,10 +104,12 @@ class _Server(uvicorn.Server):
 async def serving(feishu: LocalFeishu, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve in this event loop until the block ends; yields `http://host:port`. Port 0 takes a free one.
 
-    Ends within a second with clients still connected. Raises OSError where the port is taken.
+    Ends within a second with clients still connected; the same local Feishu may be served again. Raises OSError where
+    the port is taken.
     """
     await asyncio.to_thread(load_frame_class)
-    listener = socket.create_server((host, port), backlog=512)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=512)
     listener.setblocking(False)
     # asyncio sets this only on sockets made with an explicit protocol; without it each answer waits 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,9 +136,9 @@ async def serving(feishu: LocalFeishu, host: str = "127.0.0.1", port: int = 0) -
                 task.result()
                 raise OSError(f"the sandbox did not start on {host}:{port}")
             await asyncio.sleep(0.005)
-        yield f"http://{host}:{bound}"
+        yield f"http://[{host}]:{bound}" if ":" in host else f"http://{host}:{bound}"
     finally:
-        feishu.deliveries.close()
+        feishu.deliveries.hang_up()
         feishu.world.close_listeners()
         server.should_exit = True
         server.stop.set()
@@ -151,4 +153,7 @@ async def run_sandbox(host: str, port: int, *, ready: Callable[[str], None] | No
         log.info("the sandbox serves", extra={"action": "sandbox_ready", "url": url})
         if ready is not None:
             ready(url)
-        await asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            feishu.deliveries.close()

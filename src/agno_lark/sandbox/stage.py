@@ -39,11 +39,11 @@ def _stable(prefix: str, label: str) -> str:
     return prefix + hashlib.sha256(label.encode()).hexdigest()[:32]
 
 
-def _person(name: str, language: Literal["zh", "en"], avatar: str, colour: str) -> Person:
+def _person(name: str, language: Literal["zh", "en"], avatar: str, colour: str, salt: str) -> Person:
     return Person(
-        open_id=_stable("ou_", name),
-        union_id=_stable("on_", name),
-        user_id=_stable("", name)[:8],
+        open_id=_stable("ou_", salt + name),
+        union_id=_stable("on_", salt + name),
+        user_id=_stable("", salt + name)[:8],
         name=name,
         language=language,
         avatar=avatar,
@@ -51,23 +51,26 @@ def _person(name: str, language: Literal["zh", "en"], avatar: str, colour: str) 
     )
 
 
-def _people() -> list[Person]:
+def _people(salt: str) -> list[Person]:
     return [
-        _person("林悦", "zh", "🦊", "#3370ff"),
-        _person("Marta Weiss", "en", "🐙", "#00a870"),
-        _person("Tom Okafor", "en", "🦉", "#d97706"),
+        _person("林悦", "zh", "🦊", "#3370ff", salt),
+        _person("Marta Weiss", "en", "🐙", "#00a870", salt),
+        _person("Tom Okafor", "en", "🦉", "#d97706", salt),
     ]
 
 
 class Stage:
-    """People, chats, messages and cards."""
+    """People, chats, messages and cards. `salt` changes the ids of people and chats, which else are always the same."""
 
-    def __init__(self, clock: Clock | None = None, ids: Ids | None = None, *, keep_history: bool = True) -> None:
+    def __init__(
+        self, clock: Clock | None = None, ids: Ids | None = None, *, keep_history: bool = True, salt: str = ""
+    ) -> None:
+        self._salt = salt
         self.clock = AdvancingClock(clock)
         self.ids: Ids = ids or RandomIds()
         self.keep_history = keep_history
         self.app = App()
-        self.people: list[Person] = _people()
+        self.people: list[Person] = _people(salt)
         self.chats: dict[str, Chat] = {}
         self.messages: dict[str, Message] = {}
         self.timeline: list[str] = []
@@ -79,13 +82,13 @@ class Stage:
         everyone = [person.open_id for person in self.people]
         for person in self.people:
             self._add_chat(person.name, "p2p", [person.open_id])
-        self._add_chat("Team", "group", everyone)
-        self._add_chat("Topics", "topic", everyone)
+        self._add_chat("Team", "group", list(everyone))
+        self._add_chat("Topics", "topic", list(everyone))
 
     # -- looking things up -------------------------------------------------------------------------------------------
 
     def _add_chat(self, name: str, mode: ChatMode, members: list[str]) -> Chat:
-        chat = Chat(chat_id=_stable("oc_", f"{mode}:{name}"), name=name, mode=mode, members=members)
+        chat = Chat(chat_id=_stable("oc_", f"{self._salt}{mode}:{name}"), name=name, mode=mode, members=members)
         self.chats[chat.chat_id] = chat
         return chat
 
@@ -93,7 +96,7 @@ class Stage:
         """One more person, with a direct chat and a place in every group. Raises UnknownThing for a name taken."""
         if any(person.name == name for person in self.people) or any(c.name == name for c in self.chats.values()):
             raise UnknownThing(f"the name {name!r} is taken")
-        person = _person(name, language, "🙂", "#8f959e")
+        person = _person(name, language, "🙂", "#8f959e", self._salt)
         self.people.append(person)
         self._people_by_id[person.open_id] = person
         for chat in self.chats.values():

@@ -42,8 +42,10 @@ class _NoBot:
 class World(Stage):
     """People, chats, messages and cards, and what happens among them."""
 
-    def __init__(self, clock: Clock | None = None, ids: Ids | None = None, *, keep_history: bool = True) -> None:
-        super().__init__(clock, ids, keep_history=keep_history)
+    def __init__(
+        self, clock: Clock | None = None, ids: Ids | None = None, *, keep_history: bool = True, salt: str = ""
+    ) -> None:
+        super().__init__(clock, ids, keep_history=keep_history, salt=salt)
         self.bot: BotLink = _NoBot()
         self.clicks = Clicks(self)
 
