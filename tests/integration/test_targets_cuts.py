@@ -44,7 +44,7 @@ async def proxied(
 
 @pytest.mark.parametrize("target_type", TYPES)
 async def test_a_cut_connection_neither_doubles_nor_loses_text(demo: DemoAgentOS, target_type: TargetType) -> None:
-    one = request("count to 8", f"cut-{demo.pid}-{target_type}")
+    one = request("count fast to 8", f"cut-{demo.pid}-{target_type}")
     view = RunView(run_id=one.run_id)
     cuts = 0
     async with proxied(demo, target_type) as (target, proxy):
@@ -61,7 +61,7 @@ async def test_a_cut_connection_neither_doubles_nor_loses_text(demo: DemoAgentOS
 
 
 async def test_a_connection_cut_in_the_middle_of_an_event_is_resumed(demo: DemoAgentOS) -> None:
-    one = request("count to 8", f"torn-{demo.pid}")
+    one = request("count fast to 8", f"torn-{demo.pid}")
     async with proxied(demo, TargetType.AGENT) as (target, proxy):
         proxy.cut_after_bytes = 1500
         view = await seen(target.follow(one), RunView(run_id=one.run_id))
@@ -71,7 +71,7 @@ async def test_a_connection_cut_in_the_middle_of_an_event_is_resumed(demo: DemoA
 
 async def test_a_lost_answer_to_the_submission_is_found_again(demo: DemoAgentOS) -> None:
     """The request arrived, not one byte came back: the model must not be asked twice."""
-    one = request("count to 8", f"lost-{demo.pid}")
+    one = request("count fast to 8", f"lost-{demo.pid}")
     async with proxied(demo, TargetType.AGENT) as (target, proxy):
         proxy.cut_after_bytes = 0
         view = await seen(target.follow(one), RunView(run_id=one.run_id))
@@ -82,7 +82,7 @@ async def test_a_lost_answer_to_the_submission_is_found_again(demo: DemoAgentOS)
 
 
 async def test_silence_is_not_an_end(demo: DemoAgentOS) -> None:
-    one = request("silence 3", f"silent-{demo.pid}")
+    one = request("silence 2", f"silent-{demo.pid}")
     async with proxied(demo, TargetType.AGENT) as (target, proxy):
         view = await seen(target.follow(one), RunView(run_id=one.run_id))
         assert proxy.connections >= 2
@@ -90,7 +90,7 @@ async def test_silence_is_not_an_end(demo: DemoAgentOS) -> None:
 
 
 async def test_a_run_left_by_its_listener_goes_on_and_is_resumed_later(demo: DemoAgentOS) -> None:
-    one = request("count to 8", f"left-{demo.pid}")
+    one = request("count fast to 8", f"left-{demo.pid}")
     view = RunView(run_id=one.run_id)
     async with proxied(demo, TargetType.AGENT) as (target, _):
         following = target.follow(one)
@@ -99,7 +99,7 @@ async def test_a_run_left_by_its_listener_goes_on_and_is_resumed_later(demo: Dem
             if view.text.endswith("3 "):
                 break
         await following.aclose()
-        await asyncio.sleep(0.7)
+        await asyncio.sleep(0.3)
         view = await seen(target.resume(view.run_id, one.session_id, view.last_index), view)
     assert (view.text, view.state) == (COUNTED, RunState.COMPLETED)
 
@@ -118,7 +118,7 @@ async def test_a_plain_stream_that_is_cut_is_told_as_interrupted(demo: DemoAgent
 
 
 async def test_a_plain_stream_is_given_as_long_as_a_run_may_be_silent(demo: DemoAgentOS) -> None:
-    one = request("silence 3", f"plain-silence-{demo.pid}")
+    one = request("silence 2", f"plain-silence-{demo.pid}")
     async with proxied(demo, TargetType.AGENT, target_id=demo.plain_agent_id) as (target, _):
         view = await seen(target.follow(one), RunView(run_id=one.run_id))
     assert view.text == "Let me see... done."
@@ -150,7 +150,7 @@ async def test_a_run_that_was_finished_before_agentos_restarted_is_taken_from_it
 async def test_a_run_whose_agentos_died_ends_after_the_timeout(tmp_path: Path) -> None:
     port = free_port()
     one = request("count to 500", "died")
-    limits = FollowLimits(silence_s=1.0, run_timeout_s=8.0, backoff_first_s=0.05, backoff_max_s=0.3)
+    limits = FollowLimits(silence_s=1.0, run_timeout_s=5.0, backoff_first_s=0.05, backoff_max_s=0.3)
     async with start_demo_agentos(port=port, db_path=tmp_path / "s.sqlite3") as demo:
         target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id, limits=limits)
         following = target.follow(one)

@@ -83,7 +83,7 @@ async def test_repeated_deltas_arrive_as_they_are(target: LocalTarget) -> None:
 
 
 async def test_a_listener_may_leave_and_come_back(target: LocalTarget) -> None:
-    one = request("count to 6", "local-left")
+    one = request("count fast to 6", "local-left")
     view = RunView(run_id=one.run_id)
     following = target.follow(one)
     async for event in following:
@@ -149,7 +149,7 @@ async def test_a_model_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -
 
 async def test_runs_side_by_side_do_not_mix() -> None:
     local = LocalTarget(component(TargetType.AGENT))
-    views = await asyncio.gather(*(ask(local, request(f"count to {n}", f"side-{n}")) for n in range(1, 6)))
+    views = await asyncio.gather(*(ask(local, request(f"count fast to {n}", f"side-{n}")) for n in range(1, 6)))
     assert [len(view.text.split()) for view in views] == [1, 2, 3, 4, 5]
 
 

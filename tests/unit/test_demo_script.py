@@ -64,6 +64,7 @@ def test_a_slow_answer_counts_with_pauses() -> None:
         ("3 ", 0.3),
     ]
     assert spoken("慢慢数到 2") == "1 2 "
+    assert script(Ask(message="count fast to 1")) == (Say(text="1 ", after_s=0.1),)
 
 
 def test_it_repeats_fails_thinks_and_keeps_silent_when_told_to() -> None:

@@ -81,6 +81,7 @@ class Ask:
 
 _TOKEN_S = 0.015
 _COUNT_S = 0.3
+_FAST_COUNT_S = 0.1
 _COUNT_LIMIT = 2000
 
 
@@ -172,7 +173,8 @@ def _fail(ask: Ask) -> tuple[Piece, ...]:
 
 def _count(ask: Ask) -> tuple[Piece, ...]:
     until = min(_number(ask.message, 30), _COUNT_LIMIT)
-    return tuple(Say(text=f"{n} ", after_s=_COUNT_S) for n in range(1, until + 1))
+    step_s = _FAST_COUNT_S if any(word in ask.message.lower() for word in ("fast", "快")) else _COUNT_S
+    return tuple(Say(text=f"{n} ", after_s=step_s) for n in range(1, until + 1))
 
 
 def _silence(ask: Ask) -> tuple[Piece, ...]:

@@ -144,13 +144,14 @@ class RemoteTarget:
                 yield event
 
     async def cancel(self, run_id: str, session_id: str) -> CancelOutcome:
-        known = await self.find(run_id, session_id)
+        # A target that can't be resumed stores no runs, or refuses to tell of them.
+        known = None if self._resumable is False else await self.find(run_id, session_id)
         if known is not None and known.state in TERMINAL_STATES:
             return CancelOutcome.ALREADY_OVER
         # Sent also for a run that isn't stored (yet): AgentOS keeps the wish for one that is just arriving.
         url = f"{self._runs}/{quote(run_id, safe='')}/cancel"
         status, _ = await self._call("POST", url, asked="cancel a run", params={"session_id": session_id})
-        unknown = known is None and self._resumable is not False  # a plain run is stored nowhere, and may well go on
+        unknown = known is None and self._resumable is not False
         return CancelOutcome.NOT_FOUND if unknown or status == 404 else CancelOutcome.REQUESTED
 
     async def find(self, run_id: str, session_id: str) -> RunSnapshot | None:
@@ -185,10 +186,10 @@ class RemoteTarget:
             return TargetInfo(
                 name=self._id, reachable=reachable, note=str(error) + (f"; {note}" if note else ""), **info
             )
-        name, durable = target_name(config, self._type, self._id)
+        name, self._durable_queue = target_name(config, self._type, self._id)
         if name is None:
             note = "; ".join(filter(None, [f"this AgentOS lists no {self._type.value} {self._id}", note]))
-        return TargetInfo(name=name or self._id, reachable=True, durable_queue=durable, note=note, **info)
+        return TargetInfo(name=name or self._id, reachable=True, durable_queue=self._durable_queue, note=note, **info)
 
     async def aclose(self) -> None:
         if self._owned:
