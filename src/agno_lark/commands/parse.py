@@ -14,7 +14,7 @@ NAMES = ("new", "status", "cancel", "help")
 ALIASES = {"stop": "cancel"}
 
 _COMMAND = re.compile(r"[/／]([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
-_NEARLY = 0.7  # of difflib's ratio: /nwe, /cancle, /stauts, /hepl; not /weather
+_NEARLY = 0.66  # of difflib's ratio: /nwe, /cancle, /stauts, /hepl; not /weather
 _RUN_ID_LIKE = re.compile(r"[0-9a-fA-F-]{6,}")
 
 

@@ -46,10 +46,8 @@ def answer_cancel(decided: Mapping[str, Any], lang: Lang) -> Card:
         case "arguments":
             takes = say("hint.arguments.run", lang)
             return note_card(say("hint.arguments", lang, command="/cancel", takes=takes))
-        case "not_found":
-            return note_card(say("cancel.not_found", lang, run=plain(decided["run"])))
         case result:
-            return note_card(say(f"cancel.{result}", lang, run=decided.get("run", "")))
+            return note_card(say(f"cancel.{result}", lang, run=plain(decided.get("run", ""))))
 
 
 def read_status(tx: Tx, scope: str) -> StatusFacts:
