@@ -173,14 +173,17 @@ class FeishuSandbox:
 
     def from_bot(self, chat_id: str | None = None) -> list[Shown]:
         """The bot's messages still to be seen, oldest first; of one chat or of all."""
-        found = (self.world.messages[message_id] for message_id in self.world.timeline)
-        wanted = None if chat_id is None else self.world.chat(chat_id).chat_id
-        return [self.world.show(m) for m in found if m.sender_is_bot and not m.recalled and wanted in (None, m.chat_id)]
+        return [self.world.show(message) for message in self._bots(chat_id)]
 
     def last_from_bot(self, chat_id: str | None = None) -> Shown | None:
         """The bot's newest message, or None."""
-        found = self.from_bot(chat_id)
-        return found[-1] if found else None
+        found = self._bots(chat_id)
+        return self.world.show(found[-1]) if found else None
+
+    def _bots(self, chat_id: str | None) -> list[Message]:
+        ids = self.world.timeline if chat_id is None else self.world.chat(chat_id).timeline
+        found = (self.world.messages[message_id] for message_id in ids)
+        return [message for message in found if message.sender_is_bot and not message.recalled]
 
     def card_of(self, message_id: str) -> Card | None:
         """The card entity behind a message, with its history; None for other messages."""

@@ -132,6 +132,21 @@ async def test_the_fifty_first_connection_is_refused_with_the_reason_in_headers(
         await asyncio.gather(*(socket.close() for socket in sockets))
 
 
+async def test_a_handshake_is_refused_or_broken_on_demand() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        url = (await bot.discover())["data"]["URL"]
+        feishu.faults.fail("/sandbox/ws", code=403, message="forbidden")
+        with pytest.raises(websockets.InvalidStatus) as refused:
+            await websockets.connect(url, proxy=None)
+        headers = refused.value.response.headers
+        assert (headers["handshake-status"], headers["handshake-msg"]) == ("403", "forbidden")
+        feishu.faults.reset("/sandbox/ws")
+        with pytest.raises((OSError, websockets.InvalidMessage)):
+            await websockets.connect(url, proxy=None)
+        async with websockets.connect(url, proxy=None):
+            await feishu.until_connected()
+
+
 async def test_an_address_serves_for_one_connection_only() -> None:
     async with sandbox_and_bot() as (_, bot):
         url = (await bot.discover())["data"]["URL"]

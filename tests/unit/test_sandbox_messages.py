@@ -307,7 +307,7 @@ async def test_reactions_come_and_go() -> None:
         gone = "/im/v1/messages/om_gone/reactions"
         assert await bot.code("POST", gone, {"reaction_type": {"emoji_type": "OK"}}) == 231003
         await feishu.recall(MARTA, asked.message_id)
-        assert await bot.code("POST", path, {"reaction_type": {"emoji_type": "OK"}}) == 230110
+        assert await bot.code("POST", path, {"reaction_type": {"emoji_type": "OK"}}) == 231003
 
 
 async def test_files_go_up_and_down_with_their_names() -> None:

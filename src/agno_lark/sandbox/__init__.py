@@ -5,4 +5,13 @@ endpoint. Out: events, answers with the platform's own codes, and a record of ev
 Nothing survives the process: a crash empties this world.
 """
 
-__all__: list[str] = []
+from collections.abc import Callable
+
+__all__ = ["run_sandbox"]
+
+
+async def run_sandbox(host: str, port: int, *, ready: Callable[[str], None] | None = None) -> None:
+    """Serve a new local Feishu until cancelled; see `server.run_sandbox`, which is imported only now (it is heavy)."""
+    from agno_lark.sandbox import server
+
+    await server.run_sandbox(host, port, ready=ready)

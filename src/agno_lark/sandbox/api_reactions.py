@@ -22,10 +22,8 @@ def register(routes: Routes) -> None:
 
 def _message(feishu: LocalFeishu, call: Call) -> Message:
     message = feishu.world.messages.get(call.params["message_id"])
-    if message is None:
+    if message is None or message.recalled:
         raise Refused(231003, "The message is not found or was recalled.")
-    if message.recalled:
-        raise Refused(230110, "Action unavailable as the message has been deleted.")
     return message
 
 

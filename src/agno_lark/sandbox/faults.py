@@ -69,6 +69,7 @@ class Faults:
         """The next `times` calls of `path` answer `status` with `code` (or with `body` as it is, or with no JSON).
 
         `after_effect`: the call is carried out first, so its effect is there though the answer says otherwise.
+        The path `/sandbox/ws` is the long connection's handshake, which is refused with `code` in its headers.
         """
         rule = HttpFault(
             pattern=path,

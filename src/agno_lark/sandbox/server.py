@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 
 from agno_lark.sandbox import api_access, api_cardkit, api_chats, api_media, api_messages, api_reactions
 from agno_lark.sandbox.calls import Routes
-from agno_lark.sandbox.connections import Connection
+from agno_lark.sandbox.connections import Connection, abort_transport
 from agno_lark.sandbox.control import control_router
 from agno_lark.sandbox.frames import load_frame_class
 from agno_lark.sandbox.gateway import Gateway
@@ -49,6 +49,15 @@ def build_app(feishu: LocalFeishu) -> ASGIApp:
 def _long_connection(feishu: LocalFeishu) -> Callable[[WebSocket], Coroutine[Any, Any, None]]:
     async def endpoint(websocket: WebSocket) -> None:
         """A bot's long connection; the ticket comes from discovery, at most 50 at once."""
+        for fault in feishu.faults.take("WS", "/sandbox/ws"):
+            if fault.latency_s:
+                await asyncio.sleep(fault.latency_s)
+            elif fault.reset:
+                abort_transport(websocket.scope["state"]["raw_send"])
+                return
+            else:
+                await _refuse(websocket, fault.code or fault.status or 500, fault.message)
+                return
         ticket = websocket.query_params.get("device_id", "")
         service_id = websocket.query_params.get("service_id", "")
         if ticket not in feishu.tickets or not service_id.isdigit():
