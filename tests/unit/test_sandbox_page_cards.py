@@ -186,7 +186,7 @@ def test_own_colours_hold_in_light_and_dark_and_nothing_else_does() -> None:
     card = card_of(CARDS / "valid" / "07-two-columns.json")
     html = str(draw_card(card, SCENE))
     assert "light-dark(rgba(20,86,240,0.06), rgba(117,164,255,0.12))" in html
-    assert "color-mix(in srgb, var(--grey) 60%, var(--surface))" in html
+    assert "color-mix(in srgb, var(--grey) 36%, var(--surface))" in html
     assert "color:" not in drawn({"tag": "markdown", "content": "<font color='#f00;x:y'>red</font>"})
 
 
@@ -221,5 +221,8 @@ def test_keys_of_elements_stay_when_others_come_before_them() -> None:
 def test_a_cards_line_in_a_list_is_its_summary_or_its_first_words() -> None:
     assert summary_of({"config": {"summary": {"content": "in short"}}, **body()}, SCENE) == "in short"
     assert summary_of(card_of(CARDS / "valid" / "05-table.json"), SCENE) == "本周工单"
-    assert summary_of(body({"tag": "hr"}, {"tag": "markdown", "content": "first"}), SCENE) == "first"
+    assert (
+        summary_of(body({"tag": "hr"}, {"tag": "markdown", "content": "**first** <font color='red'>x</font>"}), SCENE)
+        == "first x"
+    )
     assert summary_of(body(), SCENE) == ""

@@ -11,7 +11,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from agno_lark.sandbox.page import page_router
-from agno_lark.sandbox.page.live import live
+from agno_lark.sandbox.page.live import live, sse
 from agno_lark.sandbox.world import World
 from tests.page_fixtures import LIN, MARTA, TOM, ScriptedBot, button, markdown_card
 from tests.page_reading import read_html
@@ -180,7 +180,7 @@ async def test_another_site_can_not_act_in_a_persons_name(client: httpx.AsyncCli
 async def test_the_live_stream_tells_rows_here_and_news_elsewhere(world: World, bot: ScriptedBot) -> None:
     chat, marta = world.direct_chat(MARTA), world.person(MARTA)
     stream = live(world, chat, marta)
-    assert await anext(stream) == "retry: 1000\n\n"
+    assert await anext(stream) == 'retry: 1000\nevent: bot\ndata: {"connected":true}\n\n'
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
     _, entity = bot.send(chat, markdown_card("a", streaming=True))
@@ -201,6 +201,15 @@ async def test_the_live_stream_tells_rows_here_and_news_elsewhere(world: World, 
     world.close_listeners()
     with pytest.raises(StopAsyncIteration):
         await ending
+
+
+async def test_the_live_stream_tells_when_the_bot_comes(world: World) -> None:
+    world.bot.connections = {}  # type: ignore[attr-defined]
+    stream = live(world, world.direct_chat(MARTA), world.person(MARTA))
+    assert '"connected":false' in await anext(stream)
+    world.bot.connections = {"line": object()}  # type: ignore[attr-defined]
+    assert await anext(stream) == sse("bot", {"connected": True})
+    await stream.aclose()  # type: ignore[attr-defined]
 
 
 async def test_a_browser_that_goes_away_is_forgotten(world: World) -> None:

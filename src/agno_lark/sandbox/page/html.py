@@ -28,21 +28,24 @@ def el(tag: str, attrs: Attrs | None = None, *children: Piece) -> Markup:
         parts.append(f" {name}" if value is True else f' {name}="{escape(str(value))}"')
     parts.append(">")
     if tag not in VOID:
-        parts.append(join(children))
+        parts.extend(child if type(child) is Markup else escape(child) for child in children if child is not None)
         parts.append(f"</{tag}>")
     return Markup("".join(parts))
 
 
 def join(pieces: Iterable[Piece], between: str = "") -> Markup:
     """The pieces one after the other; plain strings are escaped."""
-    return escape(between).join(escape(piece) for piece in pieces if piece is not None)
+    # Straight to str.join: Markup's own would escape what is escaped again, and a long card has 10,000 pieces.
+    parts = [piece if type(piece) is Markup else escape(piece) for piece in pieces if piece is not None]
+    return Markup(str(escape(between)).join(parts))
 
 
 def lines(text: str, *, link: bool = True) -> Markup:
     """Plain text as HTML: escaped, line ends as <br>, web addresses as links."""
-    return join((_linked(line) if link else escape(line) for line in text.split("\n")), "\n").replace(
-        "\n", Markup("<br>")
-    )
+    if "\n" not in text and ("http" not in text or not link):
+        return escape(text)
+    drawn = [_linked(line) if link else escape(line) for line in text.split("\n")]
+    return Markup("<br>".join(drawn))
 
 
 def _linked(text: str) -> Markup:

@@ -37,6 +37,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "message_to": ("Message {name}", "发消息给 {name}"),
     "more": ("Actions on this message", "消息操作"),
     "new_topic": ("New topic in {name}", "在 {name} 发起新话题"),
+    "offline": ("Bot not connected", "机器人未连接"),
     "open_topic": ("Reply in a topic", "以话题形式回复"),
     "picture": ("Picture", "图片"),
     "people": ("You are", "当前身份"),

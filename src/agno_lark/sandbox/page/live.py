@@ -1,7 +1,8 @@
 """The page's live half: changes of the world as server-sent events.
 
-Events: `row` {message_id, chat_id, thread_id, html, mine} for the chat that is open, `other` {chat_id, last} for the
-rest. Changes of one message that come close together are sent once, as it looks then; a slow browser only sees fewer.
+Events: `row` {message_id, chat_id, thread_id, html, mine, last} for the chat that is open, `other` {chat_id, last} for
+the rest, `bot` {connected} at the start and when it changes. Changes of one message that come close together are sent
+once, as it looks then; a slow browser only sees fewer.
 """
 
 import asyncio
@@ -12,15 +13,23 @@ from agno_lark.sandbox.page.rows import draw_row, preview, scene_for
 from agno_lark.sandbox.records import Change, Chat, Person
 from agno_lark.sandbox.world import World
 
-__all__ = ["live", "sse"]
+__all__ = ["bot_is_there", "live", "sse"]
 
 GATHER_S = 0.04
-PING_S = 15.0
+DRAWING_SHARE = 4
+"""How many times longer than the last drawing to wait: the bot's calls are answered in this event loop, too."""
+LOOK_S = 1.0
+PING_EVERY = 15
 
 
 def sse(event: str, data: object) -> str:
     """One server-sent event; the data is JSON on one line."""
     return f"event: {event}\ndata: {to_json(data)}\n\n"
+
+
+def bot_is_there(world: World) -> bool:
+    """Whether a bot holds a connection; a stand-in without connections counts as there."""
+    return len(getattr(world.bot, "connections", (True,))) > 0
 
 
 def _told(world: World, chat: Chat, person: Person, change: Change) -> str | None:
@@ -60,21 +69,30 @@ async def live(world: World, chat: Chat, person: Person) -> AsyncIterator[str]:
     gathering = asyncio.create_task(gather(), name=f"page-live-{person.name}")
     gathering.add_done_callback(lambda _task: news.set())
     try:
-        yield "retry: 1000\n\n"
+        there = bot_is_there(world)
+        yield "retry: 1000\n" + sse("bot", {"connected": there})
+        quiet, drawing_s = 0, 0.0
         while not gathering.done() or waiting:
+            if there is not bot_is_there(world):
+                there = not there
+                yield sse("bot", {"connected": there})
             try:
-                await asyncio.wait_for(news.wait(), PING_S)
+                await asyncio.wait_for(news.wait(), LOOK_S)
             except TimeoutError:
-                yield ": still here\n\n"
+                quiet += 1
+                if quiet % PING_EVERY == 0:
+                    yield ": still here\n\n"
                 continue
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(max(GATHER_S, DRAWING_SHARE * drawing_s))
             news.clear()
             batch = list(waiting.values())
             waiting.clear()
+            started_s = world.clock.monotonic_s()
             for change in batch:
                 told = _told(world, chat, person, change)
                 if told is not None:
                     yield told
+            drawing_s = world.clock.monotonic_s() - started_s
             if gathering.done():
                 return
     finally:

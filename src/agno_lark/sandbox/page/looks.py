@@ -61,7 +61,9 @@ def colour(word: object, own: Mapping[str, str] | None = None) -> str | None:
 def _level(hue: str, level: int) -> str:
     """Levels below 500 fade into the card, above it towards the text: so they hold in the dark too."""
     if level <= 500:
-        return f"color-mix(in srgb, var(--{hue}) {max(6, level // 5)}%, var(--surface))"
+        # Feishu's pale greys are much paler than half of its middle grey.
+        share = level / 500 if hue not in ("grey", "neutral") else (level / 500) ** 2
+        return f"color-mix(in srgb, var(--{hue}) {max(6, round(share * 100))}%, var(--surface))"
     return f"color-mix(in srgb, var(--{hue}) {max(20, 100 - (level - 500) // 8)}%, var(--text))"
 
 

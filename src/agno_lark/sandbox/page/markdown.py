@@ -105,9 +105,10 @@ def _blocks(tokens: Sequence[Token], scene: Scene) -> Markup:
 
 
 def _mark(tag: str, token: Token, attributes: str = "") -> Markup:
+    """A start or end tag; both arguments are our own words."""
     if token.nesting == -1:
-        return Markup("</{}>").format(tag)
-    return Markup("<{}{}{}>").format(tag, " " if attributes else "", Markup(attributes))
+        return Markup(f"</{tag}>")
+    return Markup(f"<{tag} {attributes}>" if attributes else f"<{tag}>")
 
 
 def _code(token: Token) -> Markup:

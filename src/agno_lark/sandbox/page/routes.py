@@ -14,7 +14,7 @@ from agno_lark.sandbox.page.avatars import avatar
 from agno_lark.sandbox.page.html import to_json
 from agno_lark.sandbox.page.icons import draw_icon
 from agno_lark.sandbox.page.labels import examples_for, labels_for
-from agno_lark.sandbox.page.live import live
+from agno_lark.sandbox.page.live import bot_is_there, live
 from agno_lark.sandbox.page.rows import clock_of, scene_for
 from agno_lark.sandbox.page.view import chat_of, chats_of, conversation, person_of
 from agno_lark.sandbox.records import Chat, Json, Person, Resource
@@ -72,7 +72,7 @@ def page_router(world: World) -> APIRouter:
 
 
 def _add_views(router: APIRouter, world: World) -> None:
-    templates = _templates()
+    template = _templates().get_template("page.html")  # once: reading files would hold up the event loop
     static = _static_files()
 
     def who(person: str | None = None) -> Person:
@@ -89,7 +89,7 @@ def _add_views(router: APIRouter, world: World) -> None:
     ) -> Response:
         """The whole page for one person and chat."""
         facts = page_facts(world, person, chat, example)
-        return HTMLResponse(templates.get_template("page.html").render(facts), headers=PAGE_HEADERS)
+        return HTMLResponse(template.render(facts), headers=PAGE_HEADERS)
 
     @router.get("/sandbox/page/conversation")
     async def rows(person: Annotated[Person, Depends(who)], chat: Annotated[Chat, Depends(where)]) -> Response:
@@ -205,6 +205,7 @@ def page_facts(world: World, person: Person, chat: Chat, example: list[str]) -> 
         "chats": lines,
         "chat": current,
         "bot": bot,
+        "bot_there": bot_is_there(world),
         "empty_title": labels[f"empty_{word}"].format(bot=bot),
         "empty_more": labels[f"empty_{word}_more"].format(bot=bot),
         "hint": labels["new_topic" if chat.mode == "topic" else "message_to"].format(name=current.name),

@@ -55,7 +55,7 @@ def opening(tag: Tag, scene: Scene) -> tuple[Markup, str | None]:
     """What a tag opens: HTML to write now, and the HTML end tag to remember (None: nothing stays open)."""
     own = tag.attributes
     if tag.name in ("b", "strong", "i", "em", "s", "del", "u"):
-        return Markup("<{}>").format(tag.name), tag.name
+        return Markup(f"<{tag.name}>"), tag.name
     if tag.name == "br":
         return Markup("<br>"), None
     if tag.name == "hr":
@@ -93,7 +93,7 @@ def opening(tag: Tag, scene: Scene) -> tuple[Markup, str | None]:
 
 def closing(end: str) -> Markup:
     """The end tag remembered by `opening`; "" closes a tag whose inside is not shown."""
-    return Markup("</{}>").format(end) if end else Markup("")
+    return Markup(f"</{end}>") if end else Markup("")
 
 
 def _open_span(css_class: str, style: str | None) -> Markup:

@@ -12,6 +12,7 @@ from agno_lark.sandbox.page.cards.pen import Draw, Element, Pen, items
 from agno_lark.sandbox.page.cards.texts import draw_text, icon_of
 from agno_lark.sandbox.page.html import el, safe_url, styles
 from agno_lark.sandbox.page.looks import edges, own_colours, own_sizes, tag_hue
+from agno_lark.sandbox.page.markdown import markdown
 from agno_lark.sandbox.page.scene import Scene, text_of
 
 __all__ = ["FAMILIES", "draw_card", "is_streaming", "summary_of"]
@@ -26,6 +27,7 @@ FAMILIES: dict[str, Draw] = {
 }
 TEMPLATES = looks.HUES - {"lime", "sunflower", "neutral"} | {"default"}
 MOST_TAGS = 3
+MOST_PLAIN_CHARS = 400
 FIRST_TEXT_KEYS = ("header", "title", "body", "elements", "columns", "text", "content")
 
 
@@ -114,10 +116,16 @@ def summary_of(card: Mapping[str, Any], scene: Scene) -> str:
     return text_of(_part(card, "header").get("title"), scene) or _first_text(card, scene)
 
 
+def _plain(node: Mapping[str, Any], scene: Scene) -> str:
+    """The words of a text element, its marks left out."""
+    text = text_of(node, scene)[:MOST_PLAIN_CHARS]
+    return text if node.get("tag") == "plain_text" else str(markdown(text, scene).striptags())
+
+
 def _first_text(node: object, scene: Scene) -> str:
     if isinstance(node, Mapping):
         if isinstance(node.get("content"), str) and node["content"].strip():
-            return text_of(node, scene)
+            return _plain(node, scene)
         parts: list[object] = [node.get(key) for key in FIRST_TEXT_KEYS]
         return next((text for part in parts if (text := _first_text(part, scene))), "")
     if isinstance(node, list):

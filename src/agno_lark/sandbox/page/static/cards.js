@@ -112,6 +112,15 @@ function onClick(event) {
 /** Wires everything inside `rows`. */
 export function useCards(rows) {
   rows.addEventListener("click", onClick);
+  rows.addEventListener(
+    "toggle",
+    (event) => {
+      if (event.target.open && event.target.matches(".menu, .multi")) {
+        event.target.querySelector(".menu-list").scrollIntoView({ block: "nearest" });
+      }
+    },
+    true,
+  );
   rows.addEventListener("submit", (event) => event.preventDefault());
   // While typing, not on leaving the field: nothing may move under the pointer that is about to press.
   rows.addEventListener("input", (event) => {

@@ -116,6 +116,7 @@ function listen() {
   });
   source.addEventListener("error", () => ($("state").hidden = false));
   source.addEventListener("row", (event) => (work = work.then(() => show(JSON.parse(event.data)))));
+  source.addEventListener("bot", (event) => ($("offline").hidden = JSON.parse(event.data).connected));
   source.addEventListener("other", (event) => {
     const change = JSON.parse(event.data);
     inList(change.chat_id, change.last);
