@@ -1,6 +1,8 @@
 """The demo AgentOS as a process: starts, says where it is, and goes."""
 
+import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -40,3 +42,12 @@ def test_starting_it_does_not_import_agno() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_ctrl_c_ends_it_without_a_traceback() -> None:
+    async with start_demo_agentos() as demo:
+        demo.process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(10):
+            await demo.process.wait()
+    assert demo.process.returncode == 0
+    assert not [line for line in demo.log if "Traceback" in line]

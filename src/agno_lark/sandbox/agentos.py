@@ -151,7 +151,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         db_path = options.db
         if not db_path:
             db_path = str(Path(stack.enter_context(tempfile.TemporaryDirectory()), "sessions.sqlite3"))
-        _serve(options, listener, db_path)
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C, also while agno is being imported
+            _serve(options, listener, db_path)
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -182,7 +183,9 @@ def _serve(options: argparse.Namespace, listener: socket.socket, db_path: str) -
     if options.exit_with_parent:
 
         def exit_with_parent() -> None:
-            sys.stdin.buffer.read()
+            # Not through sys.stdin: its lock, held by this thread, would abort the interpreter on its way out.
+            while os.read(0, 1024):
+                pass
             server.should_exit = True
 
         threading.Thread(target=exit_with_parent, name="exit-with-parent", daemon=True).start()
