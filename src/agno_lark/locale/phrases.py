@@ -63,6 +63,10 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "en": "This run is being handled elsewhere. Wait for it, or send /new to begin anew.",
         "zh": "这次运行正在别处处理。请等待其结束，或发送 /new 重新开始。",
     },
+    "fault.approval_pending": {
+        "en": "This run still waits for an admin's approval on the agent's server. It goes on when that is given there.",
+        "zh": "该运行仍在等待智能体服务端管理员的批准，批准后才会继续。",
+    },
     "fault.busy": {
         "en": "The agent's server is too busy right now. Nothing was started. Try again in a minute.",
         "zh": "智能体服务目前过于繁忙，任务没有开始。请一分钟后再试。",

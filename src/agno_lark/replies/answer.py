@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from agno_lark.locale import Lang, duration, say
 from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain, words
-from agno_lark.replies.parts import closed, json_bytes, showable, split_answer
+from agno_lark.replies.parts import PART_BYTES, closed, first_part, json_bytes, showable, split_answer
 from agno_lark.targets import FaultReason, RunState, RunView, Step, StepState
 
 __all__ = ["ANSWER_ID", "STOP", "Ending", "FinalPart", "answer_text", "final_parts", "frame", "running_card"]
 
 ANSWER_ID = "answer"
 STOP = "turn.stop"
+_SHOWN_CHARS = PART_BYTES + 4_000  # more than one part holds: what is beyond does not show while it streams
 _PANEL_BYTES = 4_000
 _DETAIL_CHARS = 1_200
 _MARKS = {
@@ -47,10 +48,8 @@ def answer_text(view: RunView, lang: Lang) -> str:
     """What stands in the answer's place while the run goes on: the first part of a long answer, fences closed."""
     if not view.text.strip():
         return say("turn.thinking", lang)
-    parts = split_answer(showable(view.text))
-    if len(parts) == 1:
-        return closed(parts[0])
-    return f"{closed(parts[0])}\n\n{say('turn.more', lang)}"
+    text, goes_on = first_part(showable(view.text[:_SHOWN_CHARS]))
+    return f"{closed(text)}\n\n{say('turn.more', lang)}" if goes_on else closed(text)
 
 
 def frame(view: RunView, *, stopping: bool) -> tuple[object, ...]:

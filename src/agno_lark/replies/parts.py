@@ -6,10 +6,21 @@ Pure. Limits: cards/README.md "Limits" (30 KB of serialised JSON a card; five ta
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 
-__all__ = ["PART_BYTES", "PART_TABLES", "closed", "json_bytes", "showable", "split_answer"]
+__all__ = [
+    "PART_BYTES",
+    "PART_TABLES",
+    "closed",
+    "count_tables",
+    "first_part",
+    "json_bytes",
+    "showable",
+    "split_answer",
+]
 
 PART_BYTES = 18_000  # of an answer's text in one card: leaves room for steps, reasoning and the frame
 PART_TABLES = 3
@@ -49,20 +60,77 @@ def split_answer(text: str, *, most_bytes: int = PART_BYTES, most_tables: int = 
     Between blocks the text is cut as it stands, so that joining the parts gives it back; a code fence that has to be
     cut is closed and opened again, a table's head is repeated. Stable: the parts of a part are the part.
     """
-    if json_bytes(text) <= most_bytes and len(_LIKELY_TABLE.findall(text)) <= most_tables:
+    if json_bytes(text) <= most_bytes and count_tables(text) <= most_tables:
         return [text]
-    parts: list[str] = []
-    current, size, tables = "", 0, 0
+    packer = _Packer(most_bytes, most_tables)
     for block in _blocks(text):
-        for piece in block.cut(most_bytes):
-            piece_size = json_bytes(piece)
-            if current and (size + piece_size > most_bytes or tables + block.tables > most_tables):
-                parts.append(current)
-                current, size, tables = "", 0, 0
-            current += piece
-            size += piece_size
-            tables += block.tables
-    return [*parts, current] if current or not parts else parts
+        for piece in block.cut(most_bytes, most_tables):
+            packer.add(piece, is_heading=block.kind == "heading")
+    return packer.finish()
+
+
+def first_part(text: str) -> tuple[str, bool]:
+    """The first of `split_answer`'s parts, and whether there are more: what a running card shows, often. Of a long
+    text only the beginning is looked at, once."""
+    beginning = text[: PART_BYTES + 2_000]
+    if len(beginning) == len(text):
+        parts = split_answer(text)
+        return parts[0], len(parts) > 1
+    return _first_of_long(beginning), True
+
+
+@lru_cache(maxsize=64)
+def _first_of_long(beginning: str) -> str:
+    return split_answer(beginning)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Something that is not cut any more. `size`: its bytes in JSON; `tables`: how many it may be counted as."""
+
+    text: str
+    size: int
+    tables: int
+
+    @classmethod
+    def of(cls, text: str, *, is_code: bool = False) -> "_Piece":
+        return cls(text, json_bytes(text), 0 if is_code else count_tables(text))
+
+    def __add__(self, other: "_Piece") -> "_Piece":
+        return _Piece(self.text + other.text, self.size + other.size, self.tables + other.tables)
+
+
+class _Packer:
+    """Puts pieces into parts, in order; a heading goes with what it heads."""
+
+    def __init__(self, most_bytes: int, most_tables: int) -> None:
+        self._most_bytes, self._most_tables = most_bytes, most_tables
+        self._parts: list[str] = []
+        self._current = self._heading = _Piece("", 0, 0)
+
+    def add(self, piece: _Piece, *, is_heading: bool) -> None:
+        if self._heading.text and not self._fits(self._heading, piece):
+            self._place(self._heading)
+            self._heading = _Piece("", 0, 0)
+        unit, self._heading = self._heading + piece, _Piece("", 0, 0)
+        if is_heading:
+            self._heading = unit
+        else:
+            self._place(unit)
+
+    def finish(self) -> list[str]:
+        if self._heading.text:
+            self._place(self._heading)
+        return [*self._parts, self._current.text]
+
+    def _place(self, unit: _Piece) -> None:
+        if self._current.text and not self._fits(self._current, unit):
+            self._parts.append(self._current.text)
+            self._current = _Piece("", 0, 0)
+        self._current += unit
+
+    def _fits(self, one: _Piece, other: _Piece) -> bool:
+        return one.size + other.size <= self._most_bytes and one.tables + other.tables <= self._most_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +141,20 @@ class _Fence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Block:
-    """A top-level block with the blank lines behind it. `tables`: how many tables it holds."""
+    """A top-level block with the blank lines behind it. `kind`: markdown-it's token type."""
 
     kind: str
     text: str
-    tables: int
 
-    def cut(self, most_bytes: int) -> list[str]:
-        if json_bytes(self.text) <= most_bytes:
-            return [self.text]
-        lines = self.text.splitlines(keepends=True)
+    def cut(self, most_bytes: int, most_tables: int) -> list[_Piece]:
+        is_code = self.kind in ("fence", "code_block")
+        pieces = [self.text] if is_code else _cut_tables(self.text, most_tables)
+        return [_Piece.of(text, is_code=is_code) for piece in pieces for text in self._cut_bytes(piece, most_bytes)]
+
+    def _cut_bytes(self, text: str, most_bytes: int) -> list[str]:
+        if json_bytes(text) <= most_bytes:
+            return [text]
+        lines = text.splitlines(keepends=True)
         if self.kind == "fence" and (match := _FENCE.match(lines[0])):
             return _cut_lines(lines, most_bytes, head=lines[0], tail=f"{match[1]}\n")
         if self.kind == "table" and len(lines) > 2:
@@ -90,24 +162,30 @@ class _Block:
         return _cut_lines(lines, most_bytes, head="", tail="")
 
 
+def count_tables(text: str) -> int:
+    """How many tables a text may be counted as: Feishu's own count is not known, so every head of one counts."""
+    return len(_LIKELY_TABLE.findall(text)) if "|" in text else 0
+
+
+def _cut_tables(text: str, most_tables: int) -> list[str]:
+    """One block that looks like more tables than a card takes, cut before the head of each one too many."""
+    starts = [match.start() for match in _LIKELY_TABLE.finditer(text)] if "|" in text else []
+    bounds = [0, *starts[most_tables::most_tables], len(text)]
+    return [text[start:end] for start, end in pairwise(bounds)]
+
+
 def _blocks(text: str) -> list[_Block]:
     lines = text.splitlines(keepends=True)
     starts: list[tuple[int, str]] = []
-    tables: dict[int, int] = {}
     for token in _MARKDOWN.parse(text):
-        if token.map is None:
+        if token.map is None or token.level > 0 or token.nesting < 0:
             continue
-        if token.level == 0 and token.nesting >= 0 and (not starts or token.map[0] > starts[-1][0]):
+        if not starts or token.map[0] > starts[-1][0]:
             starts.append((token.map[0], token.type.removesuffix("_open")))
-        if token.type == "table_open" and starts:
-            tables[starts[-1][0]] = tables.get(starts[-1][0], 0) + 1
     if not starts or starts[0][0] > 0:
         starts.insert(0, (0, "paragraph"))
     ends = [start for start, _ in starts[1:]] + [len(lines)]
-    return [
-        _Block(kind=kind, text="".join(lines[start:end]), tables=tables.get(start, 0))
-        for (start, kind), end in zip(starts, ends, strict=True)
-    ]
+    return [_Block(kind=kind, text="".join(lines[start:end])) for (start, kind), end in zip(starts, ends, strict=True)]
 
 
 def _cut_lines(lines: list[str], most_bytes: int, *, head: str, tail: str) -> list[str]:

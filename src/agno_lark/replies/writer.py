@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 GAP_S = 0.25  # between two updates of one card: calm to read, and room for other cards under the app's limits
 SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream any more
+LONG_CHARS = 20_000
 SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update costs a commit
 SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
 FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment
@@ -96,7 +97,7 @@ class CardWriter:
             await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
             opened.cancel()
             await self.abandon()  # an update still on its way has a lower sequence: it cannot undo the final one
-        parts = final_parts(ending, self._lang)
+        parts = await _parts_of(ending, self._lang)
         for wait_s in (*FINAL_WAITS_S, None):
             try:
                 await self._write_final(parts)
@@ -270,3 +271,10 @@ class CardWriter:
     def _log(self, message: str, error: CallRefused | StoreError) -> None:
         what = {"kind": error.kind, "code": error.code} if isinstance(error, CallRefused) else {}
         logger.warning(message, extra={"action": "card_refused", "turn": self._turn_id} | what)
+
+
+async def _parts_of(ending: Ending, lang: Lang) -> list[FinalPart]:
+    """The final parts; of a long answer in a thread, for reading its Markdown takes a while."""
+    if len(ending.view.text) < LONG_CHARS:
+        return final_parts(ending, lang)
+    return await asyncio.to_thread(final_parts, ending, lang)
