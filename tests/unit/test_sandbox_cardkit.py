@@ -253,7 +253,7 @@ async def test_an_answered_card_replaces_the_old_one_unless_it_is_bad_or_streami
 
 
 async def test_a_click_without_an_answer_in_time_shows_an_error_and_is_never_sent_again() -> None:
-    async with sandbox_and_bot(ack_s=0.05, redelivery_s=(0.01,)) as (feishu, bot):
+    async with sandbox_and_bot(ack_s=0.3, redelivery_s=(0.01,)) as (feishu, bot):
         _, message_id = await bot.show_card(stream_card(TEXT, BUTTON))
         assert (await feishu.press("Marta Weiss", message_id, "Stop"))["code"] == 200340
         async with bot.line(lambda event: None) as line:
@@ -266,7 +266,7 @@ async def test_a_click_without_an_answer_in_time_shows_an_error_and_is_never_sen
 
 
 async def test_during_a_click_the_card_may_not_be_updated() -> None:
-    async with sandbox_and_bot(ack_s=1) as (feishu, bot), bot.line(lambda event: None) as line:
+    async with sandbox_and_bot(ack_s=3) as (feishu, bot), bot.line(lambda event: None) as line:
         card_id, message_id = await bot.show_card(stream_card(TEXT, BUTTON))
         click = asyncio.create_task(feishu.press("Marta Weiss", message_id, "Stop"))
         await until(lambda: line.events)
@@ -294,7 +294,7 @@ async def test_a_click_token_updates_the_card_twice_within_half_an_hour() -> Non
 
 
 async def test_what_a_token_changed_before_the_answer_is_undone_by_it() -> None:
-    async with sandbox_and_bot(ack_s=2) as (feishu, bot), bot.line(lambda event: None) as line:
+    async with sandbox_and_bot(ack_s=3) as (feishu, bot), bot.line(lambda event: None) as line:
         _, message_id = await bot.show_card(stream_card(TEXT, BUTTON, streaming=False))
         click = asyncio.create_task(feishu.press("Marta Weiss", message_id, "Stop"))
         await until(lambda: line.events)

@@ -62,7 +62,7 @@ async def test_a_direct_message_arrives_with_all_five_headers_and_is_acked() -> 
 async def test_an_event_acked_500_or_not_at_all_comes_again_by_the_schedule_with_the_same_id() -> None:
     answers: list[Any] = [(500, None), None, (200, None)]
     async with (
-        sandbox_and_bot(redelivery_s=(0.02, 0.02), ack_s=0.05) as (feishu, bot),
+        sandbox_and_bot(redelivery_s=(0.02, 0.02), ack_s=0.3) as (feishu, bot),
         bot.line(lambda event: answers.pop(0)) as line,
     ):
         await feishu.write(MARTA, feishu.direct_chat(MARTA), "again")
@@ -221,7 +221,7 @@ async def test_the_sandbox_goes_down_quickly_with_clients_connected() -> None:
         socket = await websockets.connect(url, proxy=None)
         await feishu.until_connected()
         started_s = loop.time()
-    assert loop.time() - started_s < 1.5
+    assert loop.time() - started_s < 2.5
     await socket.wait_closed()
     assert socket.close_code in (1001, 1012)
 

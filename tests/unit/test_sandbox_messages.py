@@ -319,6 +319,7 @@ async def test_files_go_up_and_down_with_their_names() -> None:
         file_key = (await bot.ok("POST", "/im/v1/files", None, **up))["file_key"]
         assert image_key.startswith("img_")
         await bot.send("Team", "image", {"image_key": image_key})
+        assert (await bot.raw("GET", f"/im/v1/images/{image_key}")).content == PNG
         sent = await bot.send("Team", "file", {"file_key": file_key})
         path = f"/im/v1/messages/{sent['message_id']}/resources/{file_key}?type=file"
         answer = await bot.raw("GET", path)
@@ -329,6 +330,17 @@ async def test_files_go_up_and_down_with_their_names() -> None:
         wrong = {"receive_id": feishu.world.chat("Team").chat_id, "msg_type": "audio"}
         wrong["content"] = json.dumps({"file_key": file_key})
         assert await bot.code("POST", CREATE, wrong) == 230055
+
+
+async def test_what_people_sent_is_not_the_bots_to_send_or_to_fetch_by_its_key() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        picture = await feishu.world.send_image(MARTA, "Team", PNG)
+        key = picture.content["image_key"]
+        body = {"receive_id": picture.chat_id, "msg_type": "image", "content": json.dumps({"image_key": key})}
+        assert await bot.code("POST", CREATE, body) == 230017
+        assert await bot.code("GET", f"/im/v1/images/{key}") == 234008
+        answer = await bot.raw("GET", f"/im/v1/messages/{picture.message_id}/resources/{key}?type=image")
+        assert answer.content == PNG
 
 
 async def test_bad_uploads_are_refused() -> None:

@@ -17,6 +17,8 @@ def register(routes: Routes) -> None:
     """feishu.md section 4."""
     routes.add("POST", "/open-apis/im/v1/images", "image.upload")(_image)
     routes.add("POST", "/open-apis/im/v1/files", "file.upload")(_file)
+    routes.add("GET", "/open-apis/im/v1/images/:key", "image.get")(_own_file)
+    routes.add("GET", "/open-apis/im/v1/files/:key", "file.get")(_own_file)
     routes.add("GET", "/open-apis/im/v1/messages/:message_id/resources/:key", "resource.get")(_resource)
 
 
@@ -38,7 +40,7 @@ def _image(feishu: LocalFeishu, call: Call) -> Answer:
     kind = next((kind for head, kind in _HEADS.items() if upload.data.startswith(head)), None)
     if kind is None:
         raise Refused(234011, "Can't recognize the image format.")
-    resource = feishu.world.keep(upload.data, upload.name or "image", kind="image", content_type=kind)
+    resource = feishu.world.keep(upload.data, upload.name or "image", kind="image", content_type=kind, by_bot=True)
     return Answer.data({"image_key": resource.key})
 
 
@@ -49,7 +51,7 @@ def _file(feishu: LocalFeishu, call: Call) -> Answer:
         raise Refused(234001, "Invalid request param: file_type or file_name.")
     upload = _upload(call, "file", FILE_BYTES)
     content_type = file_type if file_type in ("opus", "mp4") else upload.content_type or "application/octet-stream"
-    resource = feishu.world.keep(upload.data, name, kind="file", content_type=str(content_type))
+    resource = feishu.world.keep(upload.data, name, kind="file", content_type=str(content_type), by_bot=True)
     return Answer.data({"file_key": resource.key})
 
 
@@ -70,6 +72,18 @@ def _resource(feishu: LocalFeishu, call: Call) -> Answer:
     found = _find(feishu, message, call.params["key"])
     if found is None or (found.kind == "image") != (kind == "image"):
         raise Refused(234003, "File not in msg.")
+    return _download(found)
+
+
+def _own_file(feishu: LocalFeishu, call: Call) -> Answer:
+    """What the app itself uploaded, by key alone; people's files need their message."""
+    found = feishu.world.uploads.get(call.params["key"])
+    if found is None or not found.by_bot:
+        raise Refused(234008, "The app is not the resource sender.")
+    return _download(found)
+
+
+def _download(found: Resource) -> Answer:
     headers = {
         "content-type": found.content_type if "/" in found.content_type else "application/octet-stream",
         "content-disposition": f'attachment; filename="{found.name}"',

@@ -98,6 +98,7 @@ class Resource:
     name: str
     data: bytes
     content_type: str
+    by_bot: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -68,7 +68,7 @@ def _check_file(feishu: LocalFeishu, msg_type: str, key: Any) -> None:
     if not isinstance(key, str) or not key:
         raise _bad(f"{_FILES[msg_type]} is missing")
     resource = feishu.world.uploads.get(key)
-    if resource is None:
+    if resource is None or not resource.by_bot:
         raise Refused(230017, "The bot is not the owner of the resource.")
     if (resource.kind == "image") != (msg_type == "image"):
         raise _bad(f"{key} is no {msg_type}")

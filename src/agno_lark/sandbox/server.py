@@ -131,6 +131,7 @@ async def serving(feishu: LocalFeishu, host: str = "127.0.0.1", port: int = 0) -
         ws_ping_interval=None,
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -229,12 +229,17 @@ class Stage:
 
     # -- how messages come and go ------------------------------------------------------------------------
 
-    def keep(self, data: bytes, name: str, *, kind: str, content_type: str) -> Resource:
-        """Store a file under a new key that looks like Feishu's."""
+    def keep(self, data: bytes, name: str, *, kind: str, content_type: str, by_bot: bool = False) -> Resource:
+        """Store a file under a new key that looks like Feishu's. Only what the bot uploaded can the bot send."""
         stem = "img_v3_" if kind == "image" else "file_v3_"
         key = f"{stem}02sb_{self.ids.new()}g"
         resource = Resource(
-            key=key, kind="image" if kind == "image" else "file", name=name, data=data, content_type=content_type
+            key=key,
+            kind="image" if kind == "image" else "file",
+            name=name,
+            data=data,
+            content_type=content_type,
+            by_bot=by_bot,
         )
         self.uploads[key] = resource
         return resource
