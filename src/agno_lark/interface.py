@@ -64,6 +64,6 @@ FeishuInterface = LarkInterface
 def _as_target(target: Any) -> Target | None:
     if target is None or isinstance(target, Target):
         return target
-    from agno_lark.targets.local import LocalTarget
+    from agno_lark.targets.local import target_for
 
-    return LocalTarget(target)
+    return target_for(target)

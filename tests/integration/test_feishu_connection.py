@@ -42,7 +42,7 @@ def connection(
 
 async def until(true: Callable[[], bool], within_s: float = 3.0) -> None:
     async with asyncio.timeout(within_s):
-        while not true():  # noqa: ASYNC110 - watching from outside
+        while not true():
             await asyncio.sleep(0.005)
 
 

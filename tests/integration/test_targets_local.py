@@ -27,9 +27,9 @@ from agno_lark.targets import (
     RunView,
     Target,
     TargetType,
-    build_remote_target,
     fold,
 )
+from agno_lark.targets.embedding import remote_component
 from agno_lark.targets.local import LocalTarget, target_for, type_of
 from tests.targets_fixtures import request, seen
 
@@ -190,7 +190,7 @@ async def test_a_target_describes_itself(target: LocalTarget) -> None:
 
 @pytest.mark.parametrize("target_type", TYPES)
 def test_agno_s_remote_objects_are_built_and_recognised(target_type: TargetType) -> None:
-    built = build_remote_target(base_url="http://127.0.0.1:9/", target_type=target_type, target_id="x y")
+    built = remote_component(base_url="http://127.0.0.1:9/", target_type=target_type, target_id="x y")
     assert type(built).__name__ == f"Remote{target_type.value.capitalize()}"
     assert type_of(built) is target_type
 

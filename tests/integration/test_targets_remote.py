@@ -22,9 +22,9 @@ from agno_lark.targets import (
     StepState,
     Target,
     TargetType,
-    build_remote_target,
     fold,
 )
+from agno_lark.targets.embedding import remote_component
 from agno_lark.targets.local import target_for
 from tests.demo_agentos_fixtures import demo_agentos, free_port
 from tests.targets_fixtures import request, seen
@@ -261,7 +261,7 @@ async def test_something_that_is_no_agentos_is_told_apart(demo: DemoAgentOS) -> 
 @pytest.mark.parametrize("target_type", TYPES)
 async def test_agno_s_remote_objects_present_the_token(demo: DemoAgentOS, target_type: TargetType) -> None:
     ids = {TargetType.AGENT: demo.agent_id, TargetType.TEAM: demo.team_id, TargetType.WORKFLOW: demo.workflow_id}
-    built = build_remote_target(base_url=demo.url, target_type=target_type, target_id=ids[target_type], token=TOKEN)
+    built = remote_component(base_url=demo.url, target_type=target_type, target_id=ids[target_type], token=TOKEN)
     assert built.name == f"Demo {target_type.value}"
     names = [event.event async for event in built.arun("repeat", session_id=f"embed-{target_type}", stream=True)]
     assert names[-1].endswith("Completed")

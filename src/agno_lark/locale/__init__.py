@@ -27,16 +27,12 @@ def language_of_text(text: str) -> Lang | None:
 
 def duration(ms: int, lang: Lang) -> str:
     """A length of time as people say it: 0.8 s, 12 s, 3 min 5 s, 1 h 2 min."""
-    unit_h, unit_min, unit_s = ("小时", "分", "秒") if lang == "zh" else (" h", " min", " s")
-    space = "" if lang == "zh" else " "
+    hour, minute, second = ("小时", "分", "秒") if lang == "zh" else ("h", "min", "s")
     tenths = max(0, ms) // 100
     seconds = tenths // 10
     if seconds < 10:
-        return f"{seconds}.{tenths % 10}{unit_s if lang == 'en' else ' ' + unit_s}"
-    if seconds < 60:
-        return f"{seconds}{unit_s if lang == 'en' else ' ' + unit_s}"
+        return f"{seconds}.{tenths % 10} {second}"
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
-    parts = [(hours, unit_h), (minutes, unit_min), (seconds if not hours else 0, unit_s)]
-    gap = "" if lang == "en" else " "
-    return space.join(f"{value}{gap}{unit}" for value, unit in parts if value).strip()
+    parts = [(hours, hour), (minutes, minute), (0 if hours else seconds, second)]
+    return " ".join(f"{value} {unit}" for value, unit in parts if value)

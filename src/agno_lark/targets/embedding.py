@@ -5,12 +5,28 @@ They need agno (about 2 s to import), so it is imported inside. The bridge itsel
 
 from typing import Any
 
+from agno_lark.settings import Settings, load_settings
 from agno_lark.targets.protocol import TargetType
 
-__all__ = ["build_remote_target", "token_of"]
+__all__ = ["build_remote_target", "remote_component", "token_of"]
 
 
-def build_remote_target(
+def build_remote_target(settings: Settings | None = None, *, timeout_s: float = 60.0) -> Any:
+    """agno's RemoteAgent, RemoteTeam or RemoteWorkflow for AGENTOS_URL, AGENTOS_TARGET_TYPE and AGENTOS_TARGET_ID.
+
+    `settings` defaults to `load_settings()`. It presents AGENTOS_TOKEN with every call. Raises `SettingsError`.
+    """
+    settings = settings or load_settings()
+    return remote_component(
+        base_url=settings.agentos_url,
+        target_type=TargetType(settings.agentos_target_type),
+        target_id=settings.agentos_target_id,
+        token=settings.agentos_token.get_secret_value(),
+        timeout_s=timeout_s,
+    )
+
+
+def remote_component(
     *, base_url: str, target_type: TargetType, target_id: str, token: str = "", timeout_s: float = 60.0
 ) -> Any:
     """A RemoteAgent, RemoteTeam or RemoteWorkflow of agno's that presents `token` (when not empty) with every call.
