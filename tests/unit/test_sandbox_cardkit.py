@@ -265,6 +265,21 @@ async def test_a_click_without_an_answer_in_time_shows_an_error_and_is_never_sen
             assert len(line.events) == 1
 
 
+async def test_there_must_be_a_card_to_click_in_a_chat_of_ones_own() -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        _, message_id = await bot.show_card(stream_card(BUTTON), chat="Tom Okafor")
+        with pytest.raises(LookupError, match="Marta Weiss is not in the chat"):
+            await feishu.press("Marta Weiss", message_id, "Stop")
+        with pytest.raises(LookupError, match="no button 'Go'; it has 'Stop'"):
+            await feishu.press("Tom Okafor", message_id, "Go")
+        plain = await bot.send("Team")
+        with pytest.raises(LookupError, match="shows no card"):
+            await feishu.click("Tom Okafor", plain["message_id"], {"tag": "button"})
+        await bot.ok("DELETE", f"/im/v1/messages/{message_id}")
+        with pytest.raises(LookupError, match="shows no card"):
+            await feishu.press("Tom Okafor", message_id, "Stop")
+
+
 async def test_during_a_click_the_card_may_not_be_updated() -> None:
     async with sandbox_and_bot(ack_s=3) as (feishu, bot), bot.line(lambda event: None) as line:
         card_id, message_id = await bot.show_card(stream_card(TEXT, BUTTON))

@@ -45,8 +45,15 @@ class Clicks:
         return message_id is not None and message_id in self._open
 
     async def click(self, person: Person, message: Message, action: Json) -> Json:
-        """Tell the bot and return its answer; an error toast with `code` where there is none."""
+        """Tell the bot and return its answer; an error toast with `code` where there is none.
+
+        Raises UnknownThing where there is nothing to click: no card, recalled, or not in a chat of this person's.
+        """
         world = self._world
+        if message.recalled or world.card_json(message) is None:
+            raise UnknownThing(f"the message {message.message_id} shows no card to click")
+        if person.open_id not in world.chats[message.chat_id].members:
+            raise UnknownThing(f"{person.name} is not in the chat of {message.message_id}")
         token = world.new_id("c-")
         self.tokens[token] = CallbackToken(
             message_id=message.message_id, expires_ms=world.clock.now_ms() + TOKEN_LIFE_MS, uses_left=TOKEN_USES

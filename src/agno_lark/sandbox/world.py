@@ -105,7 +105,7 @@ class World(Stage):
         in_thread: str | None = None,
         new_topic: bool = False,
     ) -> Message:
-        """A person writes rich text: `{"title", "content": [[node]]}`; `at` nodes hold open_ids, `all` or a name."""
+        """A person writes rich text: `{"title", "content": [[node]]}`; `at` nodes hold open_ids or `all`."""
         content, mentions = received_post(post, self.mention_of)
         return await self.post(
             person,
