@@ -67,13 +67,13 @@ def test_except_exception_stands_at_borders_only() -> None:
         for path in SOURCES
         if re.search(r"except (Base)?Exception\b", path.read_text("utf-8")) and "sandbox" not in path.parts
     }
-    assert found <= {
-        "feishu/deliveries.py",
-        "jobs/runner.py",
-        "store/engine.py",
-        "store/migrate.py",
+    borders = {"feishu/deliveries.py", "jobs/runner.py"}
+    transactions = {"store/engine.py", "store/migrate.py"}  # what undoes a transaction must undo it whatever happened
+    foreign = {
+        "feishu/frames.py",
         "targets/local.py",
-    }
+    }  # the SDK's decoder, an agent of the embedding app: raise anything
+    assert found <= borders | transactions | foreign
 
 
 def test_every_phrase_is_there_in_both_languages_with_the_same_values() -> None:
