@@ -67,7 +67,7 @@ def form(*elements: Json, more: list[Json] | None = None) -> Json:
 async def told(bot: ScriptedBot, count: int = 1) -> Json:
     """The last of `count` clicks."""
     async with asyncio.timeout(5):
-        while len(bot.clicks) < count:  # noqa: ASYNC110 - the page is another process; there is nothing to wait on
+        while len(bot.clicks) < count:
             await asyncio.sleep(0.01)
     return bot.clicks[-1]
 

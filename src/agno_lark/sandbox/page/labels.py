@@ -58,9 +58,16 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "topic_group": ("Topic group · {count} people", "话题群 · {count} 人"),
     "unread": ("new", "新消息"),
 }
+# Chosen so that the demo's agent shows what it can: answer, stream, call a tool, be stopped, obey a command.
 EXAMPLES = {
-    "en": ("Hello", "Write a long Markdown answer", "/help"),
-    "zh": ("你好", "写一篇长的 Markdown 回答", "/help"),
+    "en": (
+        "Hello",
+        "Write a long Markdown answer",
+        "What is the weather in Lisbon?",
+        "Count slowly to 60",
+        "/help",
+    ),
+    "zh": ("你好", "写一篇长的 Markdown 回答", "上海今天天气怎么样？", "慢慢数到 60", "/help"),
 }
 MOST_EXAMPLES = 8
 

@@ -1,8 +1,8 @@
 """The page's live half: changes of the world as server-sent events.
 
-Events: `row` {message_id, chat_id, thread_id, html, mine, last} for the chat that is open, `other` {chat_id, last} for
-the rest, `bot` {connected} at the start and when it changes. Changes of one message that come close together are sent
-once, as it looks then; a slow browser only sees fewer.
+Events: `row` {message_id, chat_id, thread_id, html, mine, last, at_ms} for the chat that is open, `other` {chat_id,
+last, at_ms} for the rest, `bot` {connected} at the start and when it changes. Changes of one message that come close
+together are sent once, as it looks then; a slow browser only sees fewer.
 """
 
 import asyncio
@@ -40,7 +40,8 @@ def _told(world: World, chat: Chat, person: Person, change: Change) -> str | Non
         return None
     scene = scene_for(world, person)
     if change.chat_id != chat.chat_id:
-        return sse("other", {"chat_id": change.chat_id, "last": preview(world, message, person, scene)})
+        last = preview(world, message, person, scene)
+        return sse("other", {"chat_id": change.chat_id, "last": last, "at_ms": message.updated_ms})
     return sse(
         "row",
         {
@@ -49,6 +50,7 @@ def _told(world: World, chat: Chat, person: Person, change: Change) -> str | Non
             "thread_id": message.thread_id or "",
             "mine": message.sender_id == person.open_id,
             "last": preview(world, message, person, scene),
+            "at_ms": message.updated_ms,
             "html": str(draw_row(world, message, person, scene)),
         },
     )

@@ -81,7 +81,7 @@ async function show(change) {
     rows.append(row);
     drawn(row);
   }
-  inList(change.chat_id, change.last);
+  inList(change);
   if (held) return;
   if (change.mine && page.mode === "topic") rowOf(change.message_id)?.scrollIntoView({ block: "nearest" });
   else if (change.mine || stuck) toEnd();
@@ -93,9 +93,12 @@ async function show(change) {
 const unreadKey = `unread:${page.person}`;
 const unread = new Set(JSON.parse(sessionStorage.getItem(unreadKey) ?? "[]"));
 
-function inList(chat, last) {
-  const line = document.querySelector(`.chat-line[data-chat="${CSS.escape(chat)}"] .chat-last`);
-  if (line) line.textContent = last;
+function inList(change) {
+  const line = document.querySelector(`.chat-line[data-chat="${CSS.escape(change.chat_id)}"]`);
+  if (!line) return;
+  line.querySelector(".chat-last").textContent = change.last;
+  line.querySelector("time").dateTime = new Date(change.at_ms).toISOString();
+  localTimes(line);
 }
 
 function markUnread() {
@@ -119,7 +122,7 @@ function listen() {
   source.addEventListener("bot", (event) => ($("offline").hidden = JSON.parse(event.data).connected));
   source.addEventListener("other", (event) => {
     const change = JSON.parse(event.data);
-    inList(change.chat_id, change.last);
+    inList(change);
     unread.add(change.chat_id);
     markUnread();
   });
