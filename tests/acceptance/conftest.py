@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agno_lark.sandbox import stage
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.demo_agentos_fixtures import demo_agentos
@@ -18,9 +17,7 @@ def agentos() -> Iterator[DemoAgentOS]:
 
 
 @pytest.fixture
-async def feishu(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FeishuSandbox]:
+async def feishu() -> AsyncIterator[FeishuSandbox]:
     """A sandbox whose people and chats have ids of their own: the AgentOS remembers those of other tests."""
-    made, salt = stage._stable, uuid.uuid4().hex
-    monkeypatch.setattr(stage, "_stable", lambda prefix, label: made(prefix, salt + label))
-    async with FeishuSandbox(redelivery_s=(0.2, 0.5, 1, 2), strict_cards=True) as sandbox:
+    async with FeishuSandbox(redelivery_s=(0.2, 0.5, 1, 2), strict_cards=True, salt=uuid.uuid4().hex) as sandbox:
         yield sandbox

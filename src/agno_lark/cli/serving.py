@@ -22,7 +22,8 @@ __all__ = ["listen", "serve_bridge", "stop_on_signals"]
 def listen(host: str, port: int) -> socket.socket:
     """A bound socket, before anything else is started. Raises `SettingsError` when the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves Nagle's algorithm on for what it accepts: 40 ms an answer.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

@@ -1,0 +1,74 @@
+"""The examples run as their first lines say."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.readme_tables import ROOT
+
+from agno_lark.sandbox.agentos import DemoAgentOS
+from agno_lark.testing import FeishuSandbox
+from tests.bridge_fixtures import answer_to
+
+MARTA = "Marta Weiss"
+
+
+@pytest.fixture(autouse=True)
+def _clean_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A working directory without a `.env`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGNO_TELEMETRY", "false")
+
+
+def example(name: str) -> dict[str, Any]:
+    """The names an example defines."""
+    return runpy.run_path(str(ROOT / "examples" / name))
+
+
+async def test_the_embedding_app_answers_in_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch, feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FEISHU_APP_ID", feishu.app_id)
+    monkeypatch.setenv("FEISHU_APP_SECRET", feishu.app_secret)
+    monkeypatch.setenv("LARK_API_BASE_URL", feishu.url)
+    app = example("embed.py")["build_app"](str(tmp_path / "sessions.sqlite3"))
+    assert "/feishu/status" in app.openapi()["paths"]
+    async with app.router.lifespan_context(app):
+        await feishu.until_connected(within_s=10)
+        chat = feishu.direct_chat(MARTA)
+        await feishu.write(MARTA, chat, "good morning")
+        assert "good morning" in (await answer_to(feishu, chat)).text
+    await feishu.until(lambda _: feishu.connection_count == 0)
+
+
+@pytest.mark.parametrize("kind", ["agent", "team", "workflow"])
+def test_the_remote_example_asks_what_the_settings_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], agentos: DemoAgentOS, kind: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["remote.py", "good", "morning"])
+    for name, value in {
+        "FEISHU_APP_ID": "cli_x",
+        "FEISHU_APP_SECRET": "x",
+        "AGENTOS_URL": agentos.url,
+        "AGENTOS_TARGET_TYPE": kind,
+        "AGENTOS_TARGET_ID": f"demo-{kind}",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert example("remote.py")["main"]() == 0
+    assert "good morning" in capsys.readouterr().out
+
+
+def test_the_remote_example_tells_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("FEISHU_APP_ID", "FEISHU_APP_SECRET", "AGENTOS_URL", "AGENTOS_TARGET_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert example("remote.py")["main"]() == 2
+    assert "AGENTOS_URL: missing" in capsys.readouterr().err
+
+
+async def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
+    names = example("sandbox_test.py")
+    await names["conversation"](tmp_path)
+    assert callable(names["test_my_bot_answers"])
