@@ -1,0 +1,190 @@
+"""The words of the READMEs' generated tables that the code does not hold: Chinese ones, and a few English ones.
+
+The code's own English is used wherever it has some. A key that is missing here, or that the code no longer has, stops
+`tools/readme_tables.py`.
+"""
+
+from collections.abc import Mapping
+
+__all__ = [
+    "CHAT_COMMANDS",
+    "CLI_COMMANDS_ZH",
+    "EXIT_CODES_ZH",
+    "HEADINGS",
+    "ROUTES_ZH",
+    "SCOPES",
+    "SETTINGS_ZH",
+    "STATUS_FIELDS",
+    "TERMS",
+]
+
+type Words = Mapping[str, str]
+
+TERMS: Mapping[str, Words] = {
+    "required": {"en": "**required**", "zh": "**必填**"},
+    "empty": {"en": "empty", "zh": "空"},
+    "or_file": {"en": "or {name}", "zh": "或 {name}"},
+    "short_for": {"en": "{alias} is the same.", "zh": "{alias} 与之相同。"},
+    "optional": {"en": "optional", "zh": "可选"},
+    "needed": {"en": "yes", "zh": "是"},
+}
+
+HEADINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "settings": {"en": ("Setting", "Default", "Meaning"), "zh": ("配置项", "默认值", "含义")},
+    "chat-commands": {"en": ("Command", "What it does"), "zh": ("命令", "作用")},
+    "cli-commands": {"en": ("Command", "What it does"), "zh": ("命令", "作用")},
+    "exit-codes": {"en": ("Code", "Meaning"), "zh": ("退出码", "含义")},
+    "routes": {"en": ("Route", "What it tells"), "zh": ("路由", "说明")},
+    "status-fields": {"en": ("Field", "Meaning"), "zh": ("字段", "含义")},
+    "scopes": {"en": ("Scope", "Needed", "What for"), "zh": ("权限标识", "必需", "用途")},
+}
+
+SETTINGS_ZH: Words = {
+    "feishu_app_id": "飞书/Lark 应用的 App ID。",
+    "feishu_app_secret": "同一应用的 App Secret。",
+    "agentos_url": "AgentOS 的地址。",
+    "agentos_token": "访问 AgentOS 的 Bearer 令牌（即它的 OS_SECURITY_KEY）。留空则不发送。",
+    "agentos_target_type": "由谁来回答：agent、team 或 workflow。",
+    "agentos_target_id": "它在 AgentOS 上的 ID。`AGENTOS_AGENT_ID` 是智能体专用的旧名称。",
+    "agentos_agent_id": "AGENTOS_TARGET_ID 的旧名称，仅用于智能体。",
+    "feishu_state_db": "状态数据库（SQLite）。一个守护进程用一个文件，请放在本地磁盘上。",
+    "feishu_allowed_user_ids": "允许与机器人对话的用户 open id，用逗号分隔。留空表示所有人。",
+    "feishu_allowed_chat_ids": "机器人提供服务的会话 ID，用逗号分隔。留空表示全部。"
+    "上一项所列的用户始终可以私聊机器人。",
+    "feishu_allow_bots": "是否回复其他机器人的消息。",
+    "feishu_group_session_mode": "在群里：每个成员各自一个对话（user），或每个群、每个话题共用一个（shared）。",
+    "feishu_language": "机器人自身提示语的语言：zh、en，或 auto（跟随用户）。",
+    "lark_api_base_url": "`https://open.feishu.cn`；国际版应用用 `https://open.larksuite.com`；沙箱用它的本机地址。",
+    "lark_api_timeout": "调用一次飞书接口最多等待的秒数。",
+    "lark_data_max_rows": "一次读取表格或多维表格最多返回的行数。",
+    "lark_data_max_cells": "一次读取最多返回的单元格数。",
+    "lark_base_page_size": "读取多维表格时每页的记录数。",
+    "bridge_host": "状态与健康检查接口的监听地址。默认仅本机。",
+    "bridge_port": "上述接口的端口；0 表示任选空闲端口。",
+    "bridge_max_turns": "最多同时运行多少个对话，其余的排队等待。",
+    "bridge_run_timeout": "一次运行完全没有动静超过这么多秒就放弃，并告知用户。",
+    "bridge_drain_timeout": "停止时等待正在进行的任务的秒数；没做完的在下次启动后继续。",
+    "log_level": "debug、info、warning 或 error。",
+    "log_format": "text、json，或 auto（终端上用 text）。",
+}
+
+CHAT_COMMANDS: Mapping[str, Words] = {
+    "new": {
+        "en": "Begin a new conversation. What was said before is left behind; a run still under way ends in its own "
+        "card. Text behind it is the first message of the new conversation.",
+        "zh": "开始新的对话，之前的内容不再带入；仍在进行的运行在它自己的卡片里结束。"
+        "命令后面的文字就是新对话的第一条消息。",
+    },
+    "status": {
+        "en": "What is running, waiting and just done in this conversation.",
+        "zh": "查看本对话中正在运行、等待和刚完成的任务。",
+    },
+    "cancel": {
+        "en": "Stop the newest run of this conversation; `/cancel <run id>` stops a particular one (the first six "
+        "characters of its id are enough).",
+        "zh": "停止本对话中最新的一次运行；`/cancel <运行编号>` 停止指定的运行（给出编号的前六位即可）。",
+    },
+    "help": {"en": "Show these commands.", "zh": "显示这些命令。"},
+}
+
+CLI_COMMANDS_ZH: Words = {
+    "": "飞书/Lark 与 Agno AgentOS 之间的桥。不带子命令时作为守护进程运行。",
+    "demo": "零配置体验整个产品：本地飞书、离线 AgentOS 和桥。",
+    "sandbox": "用来开发机器人的本地飞书：开放平台接口、长连接和网页聊天。",
+    "health": "询问正在运行的守护进程是否就绪，退出码为 0 或 1。用于容器健康检查。",
+}
+
+EXIT_CODES_ZH: Mapping[int, str] = {
+    0: "按要求结束",
+    1: "未曾预料的错误",
+    2: "某个配置项或选项有误",
+    3: "另一个守护进程正在使用同一个状态文件",
+    4: "状态数据库无法使用",
+    5: "飞书拒绝了应用或连接",
+}
+
+ROUTES_ZH: Words = {
+    "/feishu/status": "桥的运行情况：连接、队列、计数。",
+    "/healthz": "进程正常时返回 200；无法继续、应当重启时返回 503。",
+    "/readyz": "能收到事件并能保存时返回 200，否则 503。",
+}
+
+STATUS_FIELDS: Mapping[str, Words] = {
+    "ready": {
+        "en": "Whether events arrive and can be stored, as `/readyz`.",
+        "zh": "能否收到并保存事件，同 `/readyz`。",
+    },
+    "draining": {"en": "Whether the bridge is being stopped.", "zh": "是否正在停止。"},
+    "failure": {"en": "Why the bridge cannot go on, or null.", "zh": "无法继续的原因；正常时为 null。"},
+    "app_id": {"en": "The app.", "zh": "应用的 App ID。"},
+    "started_ms": {"en": "When it was started (UTC, milliseconds).", "zh": "启动时间（UTC 毫秒）。"},
+    "uptime_ms": {"en": "For how long it has run.", "zh": "已运行的毫秒数。"},
+    "connection": {
+        "en": "The long connection: `state` (connecting, connected, waiting, refused, closed), `detail`, "
+        "`last_frame_age_ms`, `reconnects`, events by type, failures.",
+        "zh": "长连接：`state`（connecting、connected、waiting、refused、closed）、`detail`、`last_frame_age_ms`、"
+        "重连次数、各类事件数、失败数。",
+    },
+    "target": {
+        "en": "Who answers: type, id, name, address; `durable_queue`, `resumable`; `note` names its limits.",
+        "zh": "由谁回答：类型、ID、名称、地址；`durable_queue`、`resumable`；`note` 说明它的限制。",
+    },
+    "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
+    "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
+    "intake": {"en": "What became of events since the start.", "zh": "启动以来各类事件的处理结果。"},
+    "open_to_everyone": {"en": "Whether both allowlists are empty.", "zh": "两个允许名单是否都为空。"},
+}
+
+# Scope → whether it is needed, the calls of `OpenApi` or the events it is for, and why. The narrowest that does, from
+# payloads/README.md, "Limits and scopes".
+SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
+    "im:message.p2p_msg:readonly": (
+        True,
+        ("im.message.receive_v1",),
+        {"en": "Receive direct messages to the bot.", "zh": "接收用户私聊机器人的消息。"},
+    ),
+    "im:message.group_at_msg:readonly": (
+        True,
+        ("im.message.receive_v1",),
+        {"en": "Receive messages in groups that mention the bot.", "zh": "接收群里 @ 机器人的消息。"},
+    ),
+    "im:message:send_as_bot": (
+        True,
+        ("send_message", "reply_message"),
+        {"en": "Send answers and reply to messages.", "zh": "发送和回复消息。"},
+    ),
+    "im:message.reactions:write_only": (
+        True,
+        ("add_reaction", "delete_reaction"),
+        {
+            "en": "The emoji that says a message was taken. Without it answers come all the same.",
+            "zh": "用表情表示消息已收到。没有它也会正常回答。",
+        },
+    ),
+    "cardkit:card:write": (
+        True,
+        ("create_card", "update_card", "update_element_content", "update_card_settings"),
+        {
+            "en": "Cards that grow while the agent answers. Without it the answer comes in one piece at the end.",
+            "zh": "让卡片随回答逐字更新。没有它，回答会在结束时一次给出。",
+        },
+    ),
+    "im:message.group_at_msg.include_bot:readonly": (
+        False,
+        ("im.message.receive_v1",),
+        {
+            "en": "Receive other bots' mentions too; only with `FEISHU_ALLOW_BOTS=true`.",
+            "zh": "同时接收其他机器人的 @ 消息，仅在 `FEISHU_ALLOW_BOTS=true` 时需要。",
+        },
+    ),
+    "im:chat:read": (
+        False,
+        (),
+        {"en": "Read what kind of group a chat is. Not used yet.", "zh": "读取群的类型。当前版本尚未使用。"},
+    ),
+    "im:resource": (
+        False,
+        (),
+        {"en": "Pictures and files. Not used yet.", "zh": "图片和文件。当前版本尚未使用。"},
+    ),
+}
