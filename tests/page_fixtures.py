@@ -110,7 +110,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def tab(
-    browser: Browser, address: str, *, width: int = 1280, height: int = 800, dark: bool = False
+    browser: Browser, address: str, *, width: int = 1280, height: int = 800, dark: bool = False, touch: bool = False
 ) -> AsyncIterator[Page]:
     """A tab at an address, once it hears live changes. Anything the browser complains of fails the test at the end."""
     context = await browser.new_context(
@@ -118,6 +118,8 @@ async def tab(
         color_scheme="dark" if dark else "light",
         timezone_id="Asia/Shanghai",
         locale="en-US",
+        has_touch=touch,
+        is_mobile=touch,
     )
     context.set_default_timeout(10_000)
     page = await context.new_page()

@@ -321,3 +321,16 @@ async def test_a_phone_shows_the_list_or_the_conversation(
         await expect(page.get_by_role("textbox", name="Message Team")).to_be_visible()
         await expect(page.get_by_role("heading", name="A group with Helper in it")).to_be_visible()
         await fits(page)
+
+
+async def test_a_touch_shows_what_may_be_done_to_a_card(
+    browser: Browser, feishu: FeishuSandbox, bot: ScriptedBot
+) -> None:
+    bot.send(feishu.world.direct_chat(MARTA), markdown_card("Touch me", more=[button("Go", {"n": 1})]))
+    async with tab(browser, address(feishu), width=390, height=844, touch=True) as page:
+        await page.get_by_role("button", name="Go", exact=True).tap()
+        assert (await told(bot))["value"] == {"n": 1}
+        await expect(page.locator(".row.picked")).to_have_count(0)
+        await page.get_by_text("Touch me").tap()
+        await page.get_by_role("button", name="Reply", exact=True).tap()
+        await expect(page.locator("#replying-text")).to_have_text("Replying to Helper: Touch me")

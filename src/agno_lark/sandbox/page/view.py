@@ -15,6 +15,10 @@ from agno_lark.sandbox.world import UnknownThing, World
 __all__ = ["ChatLine", "chat_of", "chats_of", "conversation", "person_of"]
 
 
+MOST_ROWS = 300
+"""Older messages are not drawn: a benchmark's chat would be too long for a browser."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatLine:
     """A chat in the list. `last_ms` is 0 where nothing was written; `kind` is a sentence (direct, group, topics)."""
@@ -66,9 +70,9 @@ def chats_of(world: World, person: Person) -> list[ChatLine]:
 
 
 def conversation(world: World, chat: Chat, person: Person) -> Markup:
-    """All rows of a chat, oldest first; a topic group's rows stand under their topics."""
+    """The newest rows of a chat, oldest first; a topic group's rows stand under their topics."""
     scene = scene_for(world, person)
-    messages = [world.messages[message_id] for message_id in chat.timeline]
+    messages = [world.messages[message_id] for message_id in chat.timeline[-MOST_ROWS:]]
     if chat.mode == "topic":
         return join(_topic(world, thread_id, found, person) for thread_id, found in _by_topic(messages))
     return join(draw_row(world, message, person, scene) for message in messages)

@@ -39,6 +39,10 @@ function attributes(from, to) {
     name.startsWith("data-ui-");
   for (const { name, value } of [...to.attributes]) {
     if (isOurs(name) || from.getAttribute(name) === value) continue;
+    if (name === "class" && from.classList.contains("picked")) {
+      from.className = `${value} picked`;
+      continue;
+    }
     from.setAttribute(name, value);
     if (name === "value" && from.nodeName === "INPUT" && from.type !== "checkbox" && from.type !== "radio") from.value = value;
   }

@@ -160,9 +160,11 @@ rows.addEventListener("click", (event) => {
     return;
   }
   // Without a mouse there is no hovering: a touch on a message shows its tools.
+  if (!matchMedia("(hover: none)").matches) return;
   const row = event.target.closest(".row");
   for (const picked of rows.querySelectorAll(".picked")) if (picked !== row) picked.classList.remove("picked");
-  if (row && !event.target.closest("a, button, input, select, textarea, summary, label, .card")) row.classList.toggle("picked");
+  const own = "a, button, input, select, textarea, summary, label, .container, .card[data-url]";
+  if (row && !event.target.closest(own)) row.classList.toggle("picked");
 });
 document.addEventListener("click", (event) => {
   const example = event.target.closest("[data-example]");
