@@ -331,6 +331,6 @@ async def test_a_touch_shows_what_may_be_done_to_a_card(
         await page.get_by_role("button", name="Go", exact=True).tap()
         assert (await told(bot))["value"] == {"n": 1}
         await expect(page.locator(".row.picked")).to_have_count(0)
-        await page.get_by_text("Touch me").tap()
+        await page.locator(".card").get_by_text("Touch me").tap()
         await page.get_by_role("button", name="Reply", exact=True).tap()
         await expect(page.locator("#replying-text")).to_have_text("Replying to Helper: Touch me")
