@@ -96,7 +96,8 @@ class Runner:
         self._places = {Queue.TURNS: turns_at_once, Queue.CONTROL: controls_at_once}
         self._work: dict[Queue, dict[str, _Work]] = {queue: {} for queue in Queue}
         self._wake = {queue: asyncio.Event() for queue in Queue}
-        self._stopping = False
+        self._stopping = asyncio.Event()
+        self._drained = False
         self.finished: dict[str, int] = {}  # "kind.state" → how many since the start
 
     async def run(self) -> None:
@@ -119,16 +120,16 @@ class Runner:
 
         Returns how many jobs were interrupted. Call it before cancelling `run`, so that leases are kept meanwhile.
         """
-        self._stopping = True
-        tasks = [work.task for works in self._work.values() for work in works.values()]
-        if tasks:
+        self._stopping.set()
+        late: set[asyncio.Task[None]] = set()
+        if tasks := [work.task for works in self._work.values() for work in works.values()]:
             _, late = await asyncio.wait(tasks, timeout=timeout_s)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=5)
-            return len(late)
-        return 0
+        self._drained = True
+        return len(late)
 
     def running(self, queue: Queue) -> int:
         """How many jobs of this queue are being worked on here."""
@@ -136,12 +137,16 @@ class Runner:
 
     async def _claim_loop(self, queue: Queue) -> None:
         wake = self._wake[queue]
-        while not self._stopping:
+        while not self._stopping.is_set():
             wake.clear()
             most = min(CLAIM_MOST, self._places[queue] - len(self._work[queue]))
             wait_s = POLL_S
             if most > 0:
                 claimed = await self._claim(queue, most)
+                if self._stopping.is_set():  # meanwhile: nobody would wait for them, the next start takes them up
+                    for job in claimed.jobs:
+                        await self._store.transact(sql.release, job)
+                    return
                 for job in claimed.jobs:
                     self._start(job)
                 if len(claimed.jobs) == most:
@@ -162,11 +167,13 @@ class Runner:
 
     def _start(self, job: Job) -> None:
         task = asyncio.create_task(self._work_on(job), name=f"job-{job.kind}-{job.id}")
-        self._work[job.queue][job.id] = _Work(job, task)
-        task.add_done_callback(lambda _: self._ended(job))
+        self._work[job.queue][job.id] = work = _Work(job, task)
+        task.add_done_callback(lambda _: self._ended(work))
 
-    def _ended(self, job: Job) -> None:
-        self._work[job.queue].pop(job.id, None)
+    def _ended(self, work: _Work) -> None:
+        works, job = self._work[work.job.queue], work.job
+        if works.get(job.id) is work:  # and not one that took it over, whose lease must be kept
+            del works[job.id]
         self._wake[job.queue].set()
 
     async def _work_on(self, job: Job) -> None:
@@ -224,6 +231,8 @@ class Runner:
                 )
                 return
             except StoreError:  # the outcome is known, so it is worth waiting for the disk
+                if self._drained:
+                    return  # the next start looks again
                 await asyncio.sleep(1)
                 continue
             name = f"{job.kind}.{outcome.state}"
@@ -251,6 +260,11 @@ class Runner:
                 works[job_id].task.cancel()
 
     async def _recover(self) -> None:
+        """Find leases that ran out. Our own, of jobs still at work here, did so only because this machine slept or its
+        clock was set: they are prolonged first, or the same job would run twice side by side."""
+        if self._stopping.is_set():
+            return
+        await self._heartbeat()
         recovered = await self._store.transact(sql.recover, self._instance_id, self._ids.new, lease_ms=LEASE_MS)
         for job in recovered.to_reconcile:
             self._start(job)

@@ -1,0 +1,153 @@
+"""The runner when the machine sleeps, when it is stopped at the wrong moment, and when its disk is full."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agno_lark.clock import RandomIds
+from agno_lark.errors import StoreError
+from agno_lark.jobs import Job, JobKind, Lease, NewJob, Outcome, Queue, Runner, enqueue, queue
+from agno_lark.jobs import runner as runner_module
+from agno_lark.store import Store
+
+
+class SettableClock:
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic_s(self) -> float:
+        return self.ms / 1000
+
+
+def job(name: str, lane: str = "a") -> NewJob:
+    return NewJob(id=name, kind="test", queue=Queue.TURNS, lane=lane)
+
+
+def runner_of(store: Store, handle: Callable[[Job, Lease], Any], clock: SettableClock, **kind: Any) -> Runner:
+    kinds = {"test": JobKind(name="test", handle=handle, **kind)}
+    return Runner(store, kinds, clock=clock, ids=RandomIds(), instance_id="me")
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+@pytest.mark.parametrize("effect", [False, True])
+async def test_a_machine_that_slept_does_not_run_its_own_jobs_a_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effect: bool
+) -> None:
+    monkeypatch.setattr(runner_module, "RECOVER_S", 0.02)
+    monkeypatch.setattr(runner_module, "HEARTBEAT_S", 60)
+    clock, begun, go_on = SettableClock(), asyncio.Event(), asyncio.Event()
+    calls: list[str] = []
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        calls.append("handle")
+        if effect:
+            await lease.begin_effect("submit", lambda tx: None)
+        begun.set()
+        await go_on.wait()
+        return Outcome()
+
+    async def reconcile(job: Job, lease: Lease) -> Outcome:
+        calls.append("reconcile")
+        return Outcome()
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock, reconcile=reconcile)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        await asyncio.wait_for(begun.wait(), 5)
+        clock.ms += 10 * runner_module.LEASE_MS
+        await asyncio.sleep(0.15)
+        go_on.set()
+        async with asyncio.timeout(5):
+            while not runner.finished:
+                await asyncio.sleep(0.01)
+        assert calls == ["handle"]
+        assert runner.finished == {"test.done": 1}
+        await runner.drain(1)
+        await end(running)
+
+
+async def test_what_is_claimed_while_a_stop_begins_is_left_for_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, calls = SettableClock(), list[str]()
+    holding, let_go = asyncio.Event(), asyncio.Event()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        calls.append(job.id)
+        return Outcome()
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock)
+        claim = runner._claim
+
+        async def slow_claim(queue: Queue, most: int) -> Any:
+            claimed = await claim(queue, most)
+            if claimed.jobs:
+                holding.set()
+                await let_go.wait()
+            return claimed
+
+        monkeypatch.setattr(runner, "_claim", slow_claim)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        await asyncio.wait_for(holding.wait(), 5)
+        assert await runner.drain(1) == 0
+        let_go.set()
+        await asyncio.sleep(0.05)
+        await end(running)
+        assert not calls, "nobody would have waited for it"
+        again = runner_of(store, handle, clock)
+        running = asyncio.create_task(again.run())
+        async with asyncio.timeout(5):
+            while not again.finished:
+                await asyncio.sleep(0.01)
+        assert calls == ["1"]
+        await again.drain(1)
+        await end(running)
+
+
+async def test_an_outcome_that_cannot_be_written_does_not_outlive_the_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, tried = SettableClock(), asyncio.Event()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        return Outcome()
+
+    def full(*_: object) -> None:
+        tried.set()
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(queue, "finish", full)
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        async with asyncio.timeout(5):
+            while not tried.is_set():
+                await asyncio.sleep(0.01)
+        monkeypatch.setattr(asyncio, "wait", _impatient(asyncio.wait))
+        assert await runner.drain(0.01) == 1
+        await end(running)
+    async with asyncio.timeout(5):
+        while any(task.get_name().startswith("job-") for task in asyncio.all_tasks()):
+            await asyncio.sleep(0.05)
+
+
+def _impatient(wait: Any) -> Any:
+    async def waits(tasks: Any, **more: Any) -> Any:
+        more["timeout"] = min(more.get("timeout") or 1e9, 0.05) if "timeout" in more else None
+        return await wait(tasks, **more)
+
+    return waits
