@@ -3,6 +3,7 @@
 # ruff: noqa: S101 - a test asserts
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 from agno.agent import Agent
@@ -16,18 +17,23 @@ from agno_lark.testing import FeishuSandbox
 MARTA = "Marta Weiss"  # one of the three people who live in the sandbox
 
 
-def my_agent(folder: Path) -> Agent:
+def my_agent(db: SqliteDb) -> Agent:
     """The agent under test; this one answers by rule."""
     return Agent(
         id="mine",
         name="Mine",
         model=DemoModel(role=Role.AGENT, calls=ModelCalls()),
-        db=SqliteDb(db_file=str(folder / "sessions.sqlite3")),
+        db=db,
         telemetry=False,
     )
 
 
 async def conversation(folder: Path) -> None:
+    with closing(SqliteDb(db_file=str(folder / "sessions.sqlite3"))) as db:
+        await talk(my_agent(db), folder)
+
+
+async def talk(agent: Agent, folder: Path) -> None:
     async with FeishuSandbox() as feishu:
         settings = Settings.given(
             feishu_app_id=feishu.app_id,
@@ -35,7 +41,7 @@ async def conversation(folder: Path) -> None:
             lark_api_base_url=feishu.url,
             feishu_state_db=folder / "state.sqlite3",
         )
-        async with LarkInterface(target=my_agent(folder), settings=settings).bridge.running():
+        async with LarkInterface(target=agent, settings=settings).bridge.running():
             await feishu.until_connected()
             chat = feishu.direct_chat(MARTA)
             await feishu.write(MARTA, chat, "good morning")
