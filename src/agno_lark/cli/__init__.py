@@ -39,8 +39,8 @@ def cli(context: click.Context, host: str | None, port: int | None, env_file: st
 
 
 @cli.command()
-@click.option("--port", type=click.IntRange(0, 65_535), default=7799, show_default=True, help="Port of the web page.")
-def demo(port: int) -> None:
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port of the web page [7799, or a free one].")
+def demo(port: int | None) -> None:
     """The whole product with nothing configured: a local Feishu, an offline AgentOS, and the bridge."""
     from agno_lark.cli.demo import run_demo
 

@@ -12,15 +12,20 @@ import click
 __all__ = ["run_demo"]
 
 
-def run_demo(*, port: int) -> int:
-    """Run all three until a signal. Returns the exit code."""
+USUAL_PORT = 7799
+
+
+def run_demo(*, port: int | None) -> int:
+    """Run all three until a signal. `port` None: the usual one, or a free one where that is taken. Returns the exit
+    code. Raises `SettingsError` when the given port is taken."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    logging.getLogger("agno_lark.app").setLevel(logging.ERROR)  # that anybody may write to it is the demo's point
     return asyncio.run(_run(port))
 
 
-async def _run(port: int) -> int:
+async def _run(port: int | None) -> int:
     from agno_lark.app import Bridge
-    from agno_lark.cli.serving import listen, serve_bridge, stop_on_signals
+    from agno_lark.cli.serving import free_or, listen, serve_bridge, stop_on_signals, told_to_listen
     from agno_lark.sandbox.agentos import start_demo_agentos
     from agno_lark.sandbox.server import run_sandbox
     from agno_lark.settings import Settings, TargetKind
@@ -30,12 +35,13 @@ async def _run(port: int) -> int:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agno-lark-demo-"))
             click.echo("Starting a local Feishu, an offline AgentOS and the bridge …")
             address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-            sandbox = asyncio.create_task(run_sandbox("127.0.0.1", port, ready=address.set_result), name="sandbox")
+            chosen = free_or(USUAL_PORT) if port is None else port
+            sandbox = asyncio.create_task(run_sandbox("127.0.0.1", chosen, ready=address.set_result), name="sandbox")
             stack.push_async_callback(_end, sandbox)
             waited: set[asyncio.Future[Any]] = {address, sandbox}
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if sandbox.done():
-                sandbox.result()
+                told_to_listen(sandbox, "127.0.0.1", chosen)
             starting = asyncio.create_task(stack.enter_async_context(start_demo_agentos()))
             stopped = asyncio.create_task(stop.wait())
             await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -20,7 +20,7 @@ def run(*, host: str, port: int) -> int:
 
 
 async def _run(host: str, port: int) -> int:
-    from agno_lark.cli.serving import stop_on_signals
+    from agno_lark.cli.serving import stop_on_signals, told_to_listen
     from agno_lark.sandbox.server import run_sandbox
 
     def ready(address: str) -> None:
@@ -35,7 +35,7 @@ async def _run(host: str, port: int) -> int:
         await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if serving.done():
-            serving.result()
+            told_to_listen(serving, host, port)
         serving.cancel()
         await asyncio.wait({serving})
     return 0

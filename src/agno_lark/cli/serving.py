@@ -16,7 +16,7 @@ from agno_lark.app import Bridge
 from agno_lark.errors import SettingsError
 from agno_lark.web import bridge_router
 
-__all__ = ["listen", "serve_bridge", "stop_on_signals"]
+__all__ = ["free_or", "listen", "serve_bridge", "stop_on_signals", "told_to_listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,6 +34,21 @@ def listen(host: str, port: int) -> socket.socket:
             [f"{name}: cannot listen on {host}:{port} ({error.strerror}); choose another (--host, --port)"]
         ) from error
     return bound
+
+
+def free_or(port: int) -> int:
+    """`port` where nobody listens on it, else 0 (any free one)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        return 0 if probe.connect_ex(("127.0.0.1", port)) == 0 else port
+
+
+def told_to_listen(serving: asyncio.Task[None], host: str, port: int) -> None:
+    """Raise what ended a sandbox that should serve; a port that is taken as a `SettingsError`."""
+    try:
+        serving.result()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise SettingsError([f"--port: cannot listen on {host}:{port} ({reason}); choose another"]) from error
 
 
 @contextlib.contextmanager

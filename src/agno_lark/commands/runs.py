@@ -67,7 +67,7 @@ def answer_status(facts: StatusFacts, generation: int, target_name: str, now_ms:
             lines = [_line(row, now_ms, lang) for row in rows[:SHOWN_MOST]]
             if len(rows) > SHOWN_MOST:
                 lines.append(say("status.more", lang, count=len(rows) - SHOWN_MOST))
-            blocks.append("\n".join([say(key, lang), *lines]))
+            blocks += [say(key, lang), "\n".join(lines)]
     return note_card("\n\n".join(blocks), title=say("status.title", lang))
 
 

@@ -108,15 +108,15 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "help.title": {"en": "What you can do here", "zh": "使用说明"},
     "help.body": {
         "en": "Just write; **{target}** answers. In a group, mention the bot first.\n\n"
-        "**/new** begins a new conversation: what was said before is left behind\n"
-        "**/status** shows what is running, waiting and just done\n"
-        "**/cancel** stops the newest run; **/cancel** _run id_ a particular one\n"
-        "**/help** shows this",
+        "- **/new** begins a new conversation: what was said before is left behind\n"
+        "- **/status** shows what is running, waiting and just done\n"
+        "- **/cancel** stops the newest run; **/cancel** _run id_ a particular one\n"
+        "- **/help** shows this",
         "zh": "直接写消息即可，由 **{target}** 回答。在群里请先 @ 机器人。\n\n"
-        "**/new** 开始新的对话，之前的内容不再带入\n"
-        "**/status** 查看正在运行、等待和刚完成的任务\n"
-        "**/cancel** 停止最新的一次运行；**/cancel** _运行编号_ 停止指定的运行\n"
-        "**/help** 显示本说明",
+        "- **/new** 开始新的对话，之前的内容不再带入\n"
+        "- **/status** 查看正在运行、等待和刚完成的任务\n"
+        "- **/cancel** 停止最新的一次运行；**/cancel** _运行编号_ 停止指定的运行\n"
+        "- **/help** 显示本说明",
     },
     "new.done": {
         "en": "A new conversation begins here. What was said before is left behind.",
