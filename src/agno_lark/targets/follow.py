@@ -89,7 +89,8 @@ class _Pursuit:
         if fault is not None and fault.reason == FaultReason.NOT_FOUND:
             self.missing_since_s = now_s if self.missing_since_s is None else self.missing_since_s
             if now_s - self.missing_since_s >= limits.missing_grace_s:
-                raise fault
+                # A submission whose answer was lost may still have arrived: that is no "there is no such agent".
+                raise fault if self.confirmed else _cut(FaultReason.INTERRUPTED, f"the answer was lost; {fault}")
         elif fault is not None and fault.reason not in _GO_ON:
             raise fault
         if silent_s >= limits.run_timeout_s:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from agno_lark.clock import Clock, Ids
-from agno_lark.errors import FeishuApiError, TargetError
+from agno_lark.errors import FeishuApiError, StoreError, TargetError
 from agno_lark.jobs import Job, JobState, Lease, Outcome
 from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions
 from agno_lark.store import Store, Tx
@@ -73,7 +73,8 @@ class TurnHandler:
         """A turn that was interrupted after its run may have been handed over: look, then follow, or say so.
 
         An AgentOS that knows nothing of it, asked twice, has not got it: then it is submitted (with the same run id and
-        key, so that one arriving late is no second run where the AgentOS has a durable queue).
+        key, so that one arriving late is no second run where the AgentOS has a durable queue). But a run that had
+        answered, and is gone now, has been carried out in part: it is never begun again, the person is told.
         """
         row = await self._row(job)
         turn = self._begin(row)
@@ -88,6 +89,9 @@ class TurnHandler:
             if row.cancel_requested_ms is not None:
                 turn.view = RunView(state=RunState.CANCELLED)
                 return await self._end(turn, RunPhase.CANCELLED)
+            if row.state is not RunPhase.SUBMITTED:
+                turn.view = RunView(run_id=run_id)
+                return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
             return await self._follow(turn, _request(row, run_id, job))
         finally:
             await self._leave(turn)
@@ -126,6 +130,8 @@ class TurnHandler:
         )
         turn = _Turn(row, self._open_card(place, memory, row))
         self._active[turn_id] = turn
+        if row.cancel_requested_ms is not None:
+            turn.card.stopping()
         turn.card.start()
         return turn
 
@@ -171,7 +177,10 @@ class TurnHandler:
                     if users:
                         start = replace(start, user_id=users.pop(0))
                         continue
-                return await self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+                # Only a submission's own 404 speaks of the agent; later on it is the run that is gone.
+                gone = error.reason == FaultReason.NOT_FOUND and not (refused and isinstance(start, RunRequest))
+                fault = FaultReason.INTERRUPTED if gone else error.reason
+                return await self._end(turn, RunPhase.FAILED, fault=fault, details=str(error))
         view = turn.view
         if view.error is not None:
             return await self._end(turn, RunPhase.FAILED, fault=view.error.reason, details=view.error.message)
@@ -193,8 +202,12 @@ class TurnHandler:
                 turn.view = fold(turn.view, event)
                 turn.card.show(turn.view)
                 if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
+                    try:
+                        stop = await self._store.transact(rows.mark_running, row.turn_id, turn.view.run_id)
+                    except StoreError:  # logged by the store; the run goes on, so the next event tries again
+                        continue
                     told_run_id = turn.view.run_id
-                    if await self._store.transact(rows.mark_running, row.turn_id, told_run_id):
+                    if stop:
                         await self._ask_to_stop(told_run_id, row.session_id)
 
     async def _ask_to_stop(self, run_id: str, session_id: str) -> None:

@@ -1,0 +1,136 @@
+"""Turns on a bad day: a run is never begun a second time on a guess, and a full disk does not end one that goes on."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agno_lark.clock import SystemClock
+from agno_lark.errors import StoreError, TargetError
+from agno_lark.store import Tx
+from agno_lark.targets import FaultReason, FollowLimits, FollowStart, RunEvent, RunRef, RunRequest
+from agno_lark.targets.follow import follow
+from agno_lark.testing import FeishuSandbox
+from agno_lark.turns import handle, rows
+from tests.break_fixtures import MARTA, TOM, PlayedTarget, answer, bridge_on, hang
+from tests.bridge_fixtures import answer_to
+
+
+@pytest.fixture
+async def feishu() -> AsyncIterator[FeishuSandbox]:
+    async with FeishuSandbox(redelivery_s=(0.2, 0.5), strict_cards=True) as sandbox:
+        yield sandbox
+
+
+async def refused(*errors: TargetError) -> AsyncGenerator[RunEvent]:
+    for error in errors:
+        raise error
+    for event in list[RunEvent]():
+        yield event
+
+
+async def test_a_run_that_had_begun_and_is_gone_after_a_restart_is_not_begun_again(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "LOOK_AGAIN_S", 0.01)
+    target, chat = PlayedTarget(hang), feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path) as bridge:
+        await feishu.write(MARTA, chat, "book the flight")
+        await feishu.until(lambda _: target.starts)
+        await feishu.until(lambda _: feishu.from_bot(chat))
+        store = bridge._store
+        assert store is not None
+        while not await store.read("SELECT 1 FROM runs WHERE state = 'running'"):
+            pass
+    target.play = answer
+    async with bridge_on(feishu, target, tmp_path):
+        shown = await answer_to(feishu, chat)
+    assert len(target.submissions) == 1, "the flight would be booked twice"
+    assert "cannot be picked up again" in shown.text
+    assert len(feishu.from_bot(chat)) == 1
+
+
+async def test_a_lost_submission_is_not_sent_again_under_another_persons_name(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    """In a shared conversation a 404 to the submission itself means "another one's session"; a later 404 does not."""
+    target, chat = PlayedTarget(answer), feishu.world.chat("Team").chat_id
+
+    class Lost(PlayedTarget):
+        resumable = True
+
+        async def attaches(self) -> bool:
+            return False
+
+        def submit(self, request: RunRequest) -> AsyncGenerator[RunEvent]:
+            return refused(TargetError("cut", reason=FaultReason.INTERRUPTED, retryable=True))
+
+        def resume(self, run_id: str, session_id: str, after_index: int = -1) -> AsyncGenerator[RunEvent]:
+            return refused(TargetError("gone", reason=FaultReason.NOT_FOUND, http_status=404))
+
+    async with bridge_on(feishu, target, tmp_path, feishu_group_session_mode="shared"):
+        await feishu.write(TOM, chat, "hello", mention_bot=True)
+        await answer_to(feishu, chat)
+        limits = FollowLimits(run_timeout_s=5, backoff_first_s=0.01, backoff_max_s=0.02, missing_grace_s=0.05)
+        target.play = lambda start: follow(Lost(answer), start, limits=limits, clock=SystemClock())
+        await feishu.write(MARTA, chat, "book the flight", mention_bot=True)
+        shown = await answer_to(feishu, chat, after=1)
+    assert [request.message for request in target.submissions] == ["hello", "book the flight"]
+    assert "connection to the agent's server broke" in shown.text, "and not that there is no such agent"
+
+
+async def test_a_run_that_vanishes_in_the_middle_is_not_told_as_a_wrong_setting(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    async def vanish(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        assert isinstance(start, RunRequest)
+        yield RunEvent(name="RunContent", index=0, data={"run_id": start.run_id, "content": "The flight"})
+        raise TargetError("gone", reason=FaultReason.NOT_FOUND, http_status=404)
+
+    async with bridge_on(feishu, PlayedTarget(vanish), tmp_path):
+        await feishu.write(MARTA, feishu.direct_chat(MARTA), "book the flight")
+        shown = await answer_to(feishu, feishu.direct_chat(MARTA))
+    assert "The flight" in shown.text
+    assert "AGENTOS_TARGET_ID" not in shown.text
+
+
+async def test_a_disk_that_is_full_for_a_moment_does_not_end_a_run_that_goes_on(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    mark: Callable[[Tx, str, str], bool] = rows.mark_running
+
+    def full_at_first(tx: Tx, turn_id: str, run_id: str) -> bool:
+        told.append(run_id)
+        if len(told) == 1:
+            raise StoreError("the disk is full")
+        return mark(tx, turn_id, run_id)
+
+    monkeypatch.setattr(rows, "mark_running", full_at_first)
+    async with bridge_on(feishu, PlayedTarget(answer), tmp_path):
+        await feishu.write(MARTA, feishu.direct_chat(MARTA), "hello")
+        shown = await answer_to(feishu, feishu.direct_chat(MARTA))
+    assert "the answer" in shown.text
+    assert "Done" in shown.text
+    assert len(told) == 2
+
+
+async def test_a_turn_that_was_being_stopped_says_so_after_a_restart(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, chat = PlayedTarget(hang), feishu.direct_chat(MARTA)
+
+    async def found(run_id: str, session_id: str) -> Any:
+        return RunRef(run_id=run_id, session_id=session_id)
+
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        await feishu.until(lambda _: feishu.from_bot(chat))
+        await feishu.press(MARTA, feishu.from_bot(chat)[0].message_id, "Stop")
+        await feishu.until(lambda _: target.cancels)
+    monkeypatch.setattr(target, "find", found)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.until(lambda _: len(target.starts) == 2)
+        await feishu.until(lambda _: "Stopping" in feishu.from_bot(chat)[0].text)
+        await feishu.until(lambda _: len(target.cancels) >= 2)
