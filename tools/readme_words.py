@@ -88,8 +88,8 @@ CHAT_COMMANDS: Mapping[str, Words] = {
 }
 
 CLI_COMMANDS_ZH: Words = {
-    "": "飞书/Lark 与 Agno AgentOS 之间的桥。不带子命令时作为守护进程运行。",
-    "demo": "零配置体验整个产品：本地飞书、离线 AgentOS 和桥。",
+    "": "飞书/Lark 与 Agno AgentOS 之间的桥接服务。不带子命令时作为守护进程运行。",
+    "demo": "零配置体验整个产品：本地飞书、离线 AgentOS 和桥接服务。",
     "sandbox": "用来开发机器人的本地飞书：开放平台接口、长连接和网页聊天。",
     "health": "询问正在运行的守护进程是否就绪，退出码为 0 或 1。用于容器健康检查。",
 }
@@ -104,7 +104,7 @@ EXIT_CODES_ZH: Mapping[int, str] = {
 }
 
 ROUTES_ZH: Words = {
-    "/feishu/status": "桥的运行情况：连接、队列、计数。",
+    "/feishu/status": "运行情况：连接、队列、计数。",
     "/healthz": "进程正常时返回 200；无法继续、应当重启时返回 503。",
     "/readyz": "能收到事件并能保存时返回 200，否则 503。",
 }
@@ -158,7 +158,7 @@ SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
         ("add_reaction", "delete_reaction"),
         {
             "en": "The emoji that says a message was taken. Without it answers come all the same.",
-            "zh": "用表情表示消息已收到。没有它也会正常回答。",
+            "zh": "用表情回复表示消息已收到。没有它也会正常回答。",
         },
     ),
     "cardkit:card:write": (

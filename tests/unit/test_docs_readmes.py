@@ -157,7 +157,7 @@ def test_the_card_of_an_unknown_outcome_is_called_as_it_is(lang: str) -> None:
 @BOTH
 def test_suggested_first_messages_show_something(lang: str) -> None:
     found = quoted_codes(section(lang, 1))
-    messages = {text for text in found if not text.startswith(("/", ".", "uv ", "apt "))}
+    messages = {text for text in found if not text.startswith(("/", ".", "uv ", "apt ", "pipx "))}
     assert len(messages) == 5
     for message in messages:
         first = next(piece for piece in script(Ask(message=message)) if isinstance(piece, Say))
