@@ -1,14 +1,15 @@
 """An answer's text in parts, and the cards they make: held to the platform's rules, strictly."""
 
 import json
+import string
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agno_lark.locale import Lang
-from agno_lark.replies import Ending, final_parts, running_card, showable, split_answer
+from agno_lark.locale import PHRASES, Lang, say
+from agno_lark.replies import Ending, final_parts, note_card, running_card, showable, split_answer
 from agno_lark.replies.elements import plain
 from agno_lark.replies.parts import PART_BYTES, closed, json_bytes
 from agno_lark.sandbox.cards import check, md_tables
@@ -221,6 +222,14 @@ def test_every_card_of_an_answer_passes_the_strict_checker(view: RunView, lang: 
         for streaming in (False, True):
             card = running_card(view, turn_id="t" * 36, lang=lang, stopping=stopping, streaming=streaming)
             assert not check(json.loads(json.dumps(card)), strict=True), card
+
+
+@pytest.mark.parametrize("lang", LANGS)
+@pytest.mark.parametrize("phrase", sorted(key for key in PHRASES if key.startswith("hint.")))
+def test_every_sentence_of_ours_makes_a_card_the_platform_takes(phrase: str, lang: Lang) -> None:
+    names = [name for _, name, _, _ in string.Formatter().parse(PHRASES[phrase][lang]) if name]
+    values = {name: plain("![x](http://e.org/a.png) <at id=all></at> |a|\n|-|") for name in names}
+    assert not check(note_card(say(phrase, lang, **values)), strict=True)
 
 
 def test_the_final_card_tells_state_time_tokens_and_run() -> None:
