@@ -6,8 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Concatenate
 
+from agno_lark.jobs import NewJob, Queue, enqueue
+from agno_lark.sessions import session_id
 from agno_lark.store import Tx
 from agno_lark.store.migrate import migrate
+from agno_lark.turns import TURN, NewRun, open_run
 
 
 class JobTable:
@@ -36,6 +39,29 @@ class JobTable:
 
     def rows(self, sql: str) -> list[sqlite3.Row]:
         return self.connection.execute(sql).fetchall()
+
+
+def accept_turn(table: JobTable, name: str, *, scope: str = "feishu:agent:a:chat_oc_1") -> None:
+    """A turn of the scope as intake accepts it: its job and its row."""
+    session = session_id(scope, 1)
+    run = NewRun(
+        turn_id=name,
+        seq=table.do(enqueue, NewJob(id=name, kind=TURN, queue=Queue.TURNS, lane=session)),
+        scope=scope,
+        generation=1,
+        session_id=session,
+        target_type="agent",
+        target_id="a",
+        app_id="cli",
+        tenant_key="t",
+        requester="ou_a",
+        chat_id="oc_1",
+        chat_type="p2p",
+        thread_id=None,
+        message_id=f"om_{name}",
+        language="en",
+    )
+    table.do(open_run, run)
 
 
 @contextlib.contextmanager

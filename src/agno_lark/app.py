@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from agno_lark.clock import Clock, Ids, RandomIds, SystemClock
-from agno_lark.commands import COMMAND, SAY, CommandHandler
-from agno_lark.commands.handle import STOP_RUN
+from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandHandler
 from agno_lark.errors import AgnoLarkError, ConnectionRefused, FeishuApiError
 from agno_lark.feishu.api import OpenApi
 from agno_lark.feishu.codes import CallRefused, ErrorKind
@@ -35,6 +34,7 @@ class Bridge:
     """One app's bridge. `async with bridge.running():` holds the lock, the database and all loops.
 
     `address` is where the process that runs it can be reached; a second daemon on the same state file is told so.
+    May be run again once it has stopped. Without a `target` the settings must name one, or `SettingsError` is raised.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class Bridge:
         self._address = address
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
+        if target is None:
+            settings.require_target()
         self._given_target = target
         self._target = target or _remote_target(settings, self._clock)
         self._target_info: TargetInfo | None = None
@@ -78,7 +80,7 @@ class Bridge:
             instance_id = stack.enter_context(InstanceLock.hold(self.settings.feishu_state_db, self._address))
             store = await stack.enter_async_context(Store.open(self.settings.feishu_state_db, clock=self._clock))
             self._store = store
-            self._started_ms = self._clock.now_ms()
+            self._begin_life()
             if self._given_target is None:
                 stack.push_async_callback(self._target.aclose)
             api = await stack.enter_async_context(
@@ -96,6 +98,7 @@ class Bridge:
             )
             self._runner = self._make_runner(store, api, reactions, instance_id)
             main = asyncio.create_task(self._main(store, api, self._runner, reactions), name="agno-lark-main")
+            main.add_done_callback(self._main_ended)
             try:
                 yield
             finally:
@@ -130,6 +133,15 @@ class Bridge:
             "intake": dict(self._intake.counts) if self._intake else {},
             "open_to_everyone": self.settings.open_to_everyone,
         }
+
+    def _begin_life(self) -> None:
+        """Nothing of a former life: an app may be stopped and started again."""
+        if self._started_ms and self._given_target is None:  # the one of the former life is closed
+            self._target = _remote_target(self.settings, self._clock)
+        self._started_ms = self._clock.now_ms()
+        self._target_info = self._intake = self._connection = self._failed = None
+        self._draining = False
+        self.ended = asyncio.Event()
 
     def _make_runner(self, store: Store, api: OpenApi, reactions: Reactions, instance_id: str) -> Runner:
         poster = Poster(api)
@@ -169,7 +181,7 @@ class Bridge:
         )
 
     async def _main(self, store: Store, api: OpenApi, runner: Runner, reactions: Reactions) -> None:
-        """Everything that runs until the stop. Ends early only by a failure, which `ended` makes known."""
+        """Everything that runs until the stop. Ends early only by a failure (see `_main_ended`)."""
         if self.settings.open_to_everyone:
             logger.warning(
                 "no allowlist is set: everyone who can write to the bot is answered "
@@ -184,8 +196,13 @@ class Bridge:
         except* AgnoLarkError as group:
             self._failed = _first(group)
             logger.error("the bridge cannot go on: %s", self._failed, extra={"action": "bridge_failed"})
-        finally:
-            self.ended.set()
+
+    def _main_ended(self, main: asyncio.Task[None]) -> None:
+        """Whatever ended it is known at once: a bridge inside somebody's app has nobody who waits for this task."""
+        if not main.cancelled() and (bug := main.exception()) is not None:
+            self._failed = AgnoLarkError("the bridge ended by a fault of its own; its log has the cause")
+            logger.error("the bridge ended by a fault of its own", extra={"action": "bridge_bug"}, exc_info=bug)
+        self.ended.set()
 
     async def _listen(self, store: Store, api: OpenApi, reactions: Reactions) -> None:
         bot = await self._bot_open_id(api)
@@ -210,7 +227,9 @@ class Bridge:
         """The bot's own id, without which nobody can tell whether a message mentions it. Waits for Feishu to answer."""
         for attempt in range(10_000):
             try:
-                return (await api.bot_info()).open_id
+                if open_id := (await api.bot_info()).open_id:
+                    return open_id
+                logger.warning("the app has no bot: add the bot ability", extra={"action": "bot_info_empty"})
             except CallRefused as error:
                 if error.kind in _FINAL_KINDS:
                     raise ConnectionRefused(f"Feishu refused the app: {error}", code=error.code) from error
@@ -246,8 +265,6 @@ class Bridge:
                 )
         main.cancel()
         await asyncio.wait({main})
-        if not main.cancelled() and (bug := main.exception()) is not None:
-            logger.error("the bridge ended by a fault of its own", extra={"action": "bridge_bug"}, exc_info=bug)
 
 
 def _remote_target(settings: Settings, clock: Clock) -> RemoteTarget:

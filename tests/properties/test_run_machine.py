@@ -4,10 +4,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from agno_lark.jobs import NewJob, Queue, enqueue
-from agno_lark.turns import RUN_TRANSITIONS, TURN, NewRun, RunPhase, open_run, request_cancel, run_of_turn
+from agno_lark.turns import RUN_TRANSITIONS, RunPhase, request_cancel, run_of_turn
 from agno_lark.turns.rows import OVER, close_run, mark_running, mark_submitted
-from tests.job_fixtures import JobTable
+from tests.job_fixtures import JobTable, accept_turn
 
 CLOSINGS = st.sampled_from([RunPhase.PAUSED, *sorted(OVER)])
 
@@ -18,25 +17,7 @@ class RunMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.table = JobTable()
-        seq = self.table.do(enqueue, NewJob(id="t", kind=TURN, queue=Queue.TURNS, lane="lane"))
-        run = NewRun(
-            turn_id="t",
-            seq=seq,
-            scope="s",
-            generation=1,
-            session_id="s:v1",
-            target_type="agent",
-            target_id="a",
-            app_id="cli",
-            tenant_key="t",
-            requester="ou_a",
-            chat_id="oc_1",
-            chat_type="p2p",
-            thread_id=None,
-            message_id="om_1",
-            language="en",
-        )
-        self.table.do(open_run, run)
+        accept_turn(self.table, "t")
         self.last = RunPhase.WAITING
         self.stop_asked_first = False
 

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from agno_lark.commands import CommandContext, NearMiss, ParsedCommand, decide, parse_command
 from agno_lark.commands.conversation import answer_help, answer_new
 from agno_lark.commands.runs import answer_cancel, answer_status, read_status
-from agno_lark.jobs import NewJob, Queue, enqueue
 from agno_lark.locale import Lang
 from agno_lark.sandbox.cards import check
-from agno_lark.sessions import current_generation, session_id
-from agno_lark.turns import TURN, NewRun, RunPhase, find_run, open_run
+from agno_lark.sessions import current_generation
+from agno_lark.turns import RunPhase, find_run
 from agno_lark.turns.rows import close_run, mark_running, mark_submitted
-from tests.job_fixtures import JobTable, job_table
+from tests.job_fixtures import JobTable, accept_turn, job_table
 
 SCOPE = "feishu:agent:a:chat_oc_1"
 
@@ -89,25 +88,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 def run(table: JobTable, name: str, *, scope: str = SCOPE, phase: RunPhase = RunPhase.WAITING) -> str:
     """A turn of the scope, brought to `phase`; its run id is `{name}-` and some more."""
-    seq = table.do(enqueue, NewJob(id=name, kind=TURN, queue=Queue.TURNS, lane=session_id(scope, 1)))
-    new = NewRun(
-        turn_id=name,
-        seq=seq,
-        scope=scope,
-        generation=1,
-        session_id=session_id(scope, 1),
-        target_type="agent",
-        target_id="a",
-        app_id="cli",
-        tenant_key="t",
-        requester="ou_a",
-        chat_id="oc_1",
-        chat_type="p2p",
-        thread_id=None,
-        message_id=f"om_{name}",
-        language="en",
-    )
-    table.do(open_run, new)
+    accept_turn(table, name, scope=scope)
     run_id = f"{name}-0000-run"
     if phase is not RunPhase.WAITING:
         assert table.do(mark_submitted, name, run_id)

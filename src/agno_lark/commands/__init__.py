@@ -5,13 +5,14 @@ control job (`CommandHandler`), which never waits behind a turn. Survives a cras
 carries the job's uuid, so that carrying it out again shows nothing new.
 """
 
-from agno_lark.commands.handle import COMMAND, SAY, CommandHandler, say_payload
+from agno_lark.commands.handle import COMMAND, SAY, STOP_RUN, CommandHandler, say_payload
 from agno_lark.commands.parse import NearMiss, ParsedCommand, parse_command
 from agno_lark.commands.registry import CommandContext, decide
 
 __all__ = [
     "COMMAND",
     "SAY",
+    "STOP_RUN",
     "CommandContext",
     "CommandHandler",
     "NearMiss",

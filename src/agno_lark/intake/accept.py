@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agno_lark.commands import COMMAND, SAY, CommandContext, NearMiss, ParsedCommand, decide, say_payload
-from agno_lark.commands.handle import STOP_RUN
+from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandContext, NearMiss, ParsedCommand, decide, say_payload
 from agno_lark.jobs import NewJob, Queue, enqueue
 from agno_lark.locale import Lang
 from agno_lark.replies import Place
