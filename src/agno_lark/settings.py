@@ -118,6 +118,7 @@ def _hint(expected: str, mend: str) -> dict[str, Any]:
 
 _ADDRESS = "an address such as"
 _WHOLE = "a whole number from"
+_WHO_ANSWERS = ("agentos_url", "agentos_target_id")
 Ids = Annotated[frozenset[str], NoDecode, BeforeValidator(_split)]
 
 
@@ -284,6 +285,11 @@ class Settings(BaseSettings):
         """Settings from these values and the defaults alone: neither environment nor `.env` is read."""
         return _Given(**values)
 
+    def require_target(self) -> None:
+        """Raise `SettingsError` where these settings do not say who answers."""
+        if missing := [name for name in _WHO_ANSWERS if not getattr(self, name)]:
+            raise SettingsError([_missing(name) for name in missing])
+
     @property
     def open_to_everyone(self) -> bool:
         """Neither allowlist is set: anyone who can reach the bot is answered."""
@@ -325,7 +331,7 @@ def load_settings(
     if needs_target:
         if values.get("agentos_target_type", "agent").lower() == TargetKind.AGENT:
             values.setdefault("agentos_target_id", values.get("agentos_agent_id", ""))
-        missing = [name for name in ("agentos_url", "agentos_target_id") if not values.get(name)]
+        missing = [name for name in _WHO_ANSWERS if not values.get(name)]
         problems += [_missing(name) for name in missing]
     if problems:
         raise SettingsError(sorted(problems))

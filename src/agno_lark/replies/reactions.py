@@ -1,9 +1,11 @@
 """The emoji under a person's message that says, within a second, that it was taken; gone when it is answered."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
+from agno_lark.errors import StoreError
 from agno_lark.feishu.api import OpenApi
 from agno_lark.feishu.codes import CallRefused
 
@@ -12,6 +14,7 @@ __all__ = ["TAKEN", "Reactions"]
 logger = logging.getLogger(__name__)
 
 TAKEN = "OnIt"  # Feishu's emoji key: a person at work
+CLOSE_S = 2.0
 
 
 class Reactions:
@@ -41,13 +44,17 @@ class Reactions:
         except CallRefused as error:
             logger.info("a reaction stays", extra={"action": "reaction_refused", "code": error.code})
             return
-        await self._remember(turn_id, None)
+        await self._keep(turn_id, None)
 
     async def close(self) -> None:
-        """Let what is on its way arrive (at a stop); bounded by the API's own time limit."""
+        """Let what is on its way arrive (at a stop), for two seconds: no stop waits for a courtesy."""
         tasks, self._adding = list(self._adding.values()), {}
-        for task in tasks:
-            await task
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
 
     async def _add(self, turn_id: str, message_id: str) -> str | None:
         try:
@@ -55,5 +62,9 @@ class Reactions:
         except CallRefused as error:
             logger.info("no reaction was added", extra={"action": "reaction_refused", "code": error.code})
             return None
-        await self._remember(turn_id, reaction_id)
+        await self._keep(turn_id, reaction_id)
         return reaction_id
+
+    async def _keep(self, turn_id: str, reaction_id: str | None) -> None:
+        with contextlib.suppress(StoreError):  # logged by the store
+            await self._remember(turn_id, reaction_id)
