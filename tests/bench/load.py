@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import time
 import urllib.request
 from collections import Counter
@@ -25,11 +26,16 @@ RATE_CODES = ("99991400", "230020", "300317", "11232", "230049")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """`word` begins every message; the AgentOS stub streams for 3 s where it is `stream`."""
+    """`word` begins every message; the AgentOS stub streams for 3 s where it is `stream`.
+
+    `pause_s`: before each message a person thinks, for up to twice as long. 0: all write at the same moment, and again
+    as soon as they are answered, which no bot stands for long without a queue.
+    """
 
     chats: int
     messages: int
     word: str = "hello"
+    pause_s: float = 0.0
     answer_within_s: float = 45.0
 
 
@@ -80,6 +86,7 @@ async def run_load(scene: Scene, load: Load) -> dict[str, Any]:
     return {
         "chats": load.chats,
         "messages_per_chat": load.messages,
+        "pause_s": load.pause_s,
         "turns": len(turns),
         "unanswered": len(turns) - len(answered),
         "wrong_answers": sum(not _is_right(scene, turn) for turn in answered),
@@ -112,8 +119,10 @@ def _person(feishu: FeishuSandbox, number: int) -> str:
 
 async def _chat(scene: Scene, load: Load, name: str) -> list[_Turn]:
     turns: list[_Turn] = []
+    thinking = random.Random(name)  # the same pauses for everyone who is measured
     chat_id = scene.feishu.direct_chat(name)
     for number in range(load.messages):
+        await asyncio.sleep(thinking.uniform(0, 2 * load.pause_s))
         text = f"{load.word} {name} {number}"
         asked_s = time.monotonic()
         message = await scene.feishu.write(name, chat_id, text)

@@ -12,6 +12,7 @@ AGENTOS_KINDS = {
 HOW = {
     "processes": "sandbox with the load (one process), bot, AgentOS: three, on the CPUs told above, and nobody else of "
     "ours; the systems run one after the other. At 100 chats the sandbox is the busiest of them: see sandbox_lag_ms",
+    "pause_s": "mean pause of a person before each message; 0: all write at once, and again once they are answered",
     "ack_ms": "frame handed to the sandbox's socket → its ack read there",
     "ack_as_told_by_the_bot_ms": "the same as the bot itself told it (header biz_rt, whole milliseconds)",
     "event_to_post_ms": "frame handed to the sandbox's socket → head of the run's POST read by the AgentOS",
@@ -30,7 +31,7 @@ CARD_OPERATIONS = 10
 def aims(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The issue's aims, each with what was seen for the bridge, worst row first, and whether it was met."""
     rows = [row for row in report["rows"] if row["system"] == "bridge"]
-    by_chats = {f"{row['rules']}/{row['chats']}": row for row in rows}
+    by_chats = {f"{row['rules']}/{row['chats']}{' paced' * bool(row['pause_s'])}": row for row in rows}
     with_streams = [*rows, *([report["streams"]] if "streams" in report else [])]
     acks = {name: row["ack_ms"]["p99"] for name, row in by_chats.items()}
     posts = {name: row["event_to_post_ms"]["p50"] for name, row in by_chats.items()}
@@ -55,6 +56,7 @@ COLUMNS = (
     ("rates", "rules"),
     ("system", "system"),
     ("chats", "chats"),
+    ("pause s", "pause_s"),
     ("turns", "turns"),
     ("no answer", "unanswered"),
     ("ack p50/p99", "ack_ms"),

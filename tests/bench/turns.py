@@ -1,8 +1,8 @@
 """How fast are turns? `python tests/bench/turns.py [--json]`: the bridge beside the SDK's own channel, same work.
 
 For 1, 10 and 100 chats at once, against an AgentOS that answers at once, under Feishu's rates and with those of app and
-chat lifted; then a load of long streamed answers, to see that no card is written too often. What each column means
-stands below the table. The JSON is a contract: keys are added, never renamed.
+chat lifted; with 100 people who think before they write; and with long streamed answers, to see that no card is written
+too often. What each column means stands below the table. The JSON is a contract: keys are added, never renamed.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from tests.bench.measures import best_of
 from tests.bench.report import AGENTOS_KINDS, HOW, aims, table
 
 MESSAGES = {1: 20, 10: 10, 100: 3}
+PACED = Load(chats=100, messages=2, pause_s=8.0)  # about ten messages a second: busy, but within Feishu's rates
 STREAMS = Load(chats=10, messages=1, word="stream")
 
 
@@ -33,6 +34,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--systems", default="bridge,sdk", help="bridge, sdk or both (%(default)s)")
     parser.add_argument("--agentos", choices=list(AGENTOS_KINDS), default="stub", help="who answers (%(default)s)")
     parser.add_argument("--repeat", type=int, default=1, help="rounds; the least disturbed of each row is shown")
+    parser.add_argument("--no-paced", action="store_true", help="leave the load of 100 people who think out")
     parser.add_argument("--no-streams", action="store_true", help="leave the load of long streamed answers out")
     return parser.parse_args(argv)
 
@@ -48,7 +50,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         report["rules"][rules.name] = rules.told
         for system in SYSTEMS:
             if system in options.systems.split(","):
-                rows += await _best(rules, system, loads, options)
+                paced = [PACED] if rules is STRICT and not options.no_paced else []
+                rows += await _best(rules, system, [*loads, *paced], options)
     report["rows"] = rows
     if not options.no_streams and options.agentos == "stub" and "bridge" in options.systems:
         report["streams"] = (await one_round(STRICT, "bridge", [STREAMS], agentos_kind="stub"))[0]
