@@ -25,9 +25,10 @@ logger = logging.getLogger(__name__)
 
 COMMAND = "command"  # payload: name, decided, place, language, scope, generation
 SAY = "say"  # payload: phrase, values, place, language
-STOP_RUN = "stop_run"  # payload: turn_id; a Stop button was pressed
+STOP_RUN = "stop_run"  # payload: turn_id; Stop was pressed or /cancel written
 CANCEL_TRIES = 6  # a run just handed over may not be known to its AgentOS yet
 CANCEL_WAIT_S = 0.5
+CANCEL_AGAIN_MS = 5_000  # then, while the AgentOS cannot be asked and the turn is not over
 ANSWER_TRIES = 5
 
 
@@ -60,15 +61,7 @@ class CommandHandler:
         """Answer a command whose meaning was fixed when it was accepted."""
         payload = job.payload
         decided, lang = payload["decided"], payload["language"]
-        stopped = None
-        if turn_id := decided.get("turn_id"):
-            stopped = asyncio.create_task(self._stop(turn_id), name=f"stop-{turn_id}")
-        try:
-            card = await self._answer(payload["name"], decided, payload, lang)
-            return await self._post(job, card)
-        finally:
-            if stopped is not None:
-                await stopped
+        return await self._post(job, await self._answer(payload["name"], decided, payload, lang))
 
     async def say(self, job: Job, lease: Lease) -> Outcome:
         """Say one sentence of ours."""
@@ -77,9 +70,10 @@ class CommandHandler:
         return await self._post(job, note_card(say(payload["phrase"], payload["language"], **values)))
 
     async def stop_run(self, job: Job, lease: Lease) -> Outcome:
-        """Ask the AgentOS to stop a run; the wish itself was recorded with the click."""
-        await self._stop(job.payload["turn_id"])
-        return Outcome()
+        """Ask the AgentOS to stop a run; the wish itself was recorded when it was accepted."""
+        if await self._stop(job.payload["turn_id"]):
+            return Outcome()
+        return Outcome(state=JobState.QUEUED, error="AgentOS could not be asked", delay_ms=CANCEL_AGAIN_MS)
 
     async def _answer(self, name: str, decided: Mapping[str, Any], payload: Mapping[str, Any], lang: Lang) -> Card:
         match name:
@@ -104,23 +98,28 @@ class CommandHandler:
             return Outcome(state=JobState.FAILED, error=str(error))
         return Outcome()
 
-    async def _stop(self, turn_id: str) -> None:
+    async def _stop(self, turn_id: str) -> bool:
+        """True when there is nothing more to ask; False while the AgentOS cannot be reached."""
         self._stopping(turn_id)
+        unheard = False
         for attempt in range(CANCEL_TRIES):
             row = await self._store.transact(_stoppable, turn_id)
             if row is None or row.run_id is None:
-                return
+                return True
             try:
                 if await self._target.cancel(row.run_id, row.session_id) is not CancelOutcome.NOT_FOUND:
-                    return
+                    return True
+                unheard = False
             except TargetError as error:
                 logger.warning(
                     "a run could not be stopped",
                     extra={"action": "run_cancel_failed", "turn": turn_id, "reason": error.reason},
                 )
                 if not error.retryable:
-                    return
+                    return True
+                unheard = True
             await asyncio.sleep(CANCEL_WAIT_S * 2**attempt)
+        return not unheard
 
 
 def _stoppable(tx: Tx, turn_id: str) -> RunRow | None:

@@ -97,6 +97,8 @@ def accept_message(tx: Tx, job_id: str, origin: Origin, intent: Intent, target: 
                 "generation": current_generation(tx, str(origin.scope)),
             }
             _control(tx, job_id, COMMAND, origin, payload)
+            if decided.get("result") == "requested":
+                _ask_to_stop(tx, f"{job_id}-stop", decided["turn_id"])
         case NearMiss(given=given, meant=meant):
             payload = dict(say_payload("hint.command", origin.place, language, given=given, meant=meant))
             _control(tx, job_id, SAY, origin, payload)
@@ -171,6 +173,11 @@ def accept_stop(
     if not request_cancel(tx, turn_id):
         return StopAnswer(phrase="cancel.over", language=row.language)
     if not repeated and not already:
-        lane = f"control:stop:{turn_id}"
-        enqueue(tx, NewJob(id=job_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": turn_id}))
+        _ask_to_stop(tx, job_id, turn_id)
     return StopAnswer(phrase="toast.stopping", language=row.language, turn_id=turn_id)
+
+
+def _ask_to_stop(tx: Tx, job_id: str, turn_id: str) -> None:
+    # A lane of the turn's own: an AgentOS that does not answer must not hold up the scope's next command.
+    lane = f"control:stop:{turn_id}"
+    enqueue(tx, NewJob(id=job_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": turn_id}))
