@@ -208,7 +208,8 @@ def _exit_codes(lang: str) -> str:
 
 
 def _bridge() -> Bridge:
-    return Bridge(Settings.given(feishu_app_id="cli_x", feishu_app_secret="x", agentos_url="http://127.0.0.1:7777"))  # noqa: S106
+    required = dict.fromkeys(_required(), "x") | {"agentos_url": "http://127.0.0.1:7777"}
+    return Bridge(Settings.given(**required))
 
 
 def _routes(lang: str) -> str:
