@@ -7,7 +7,7 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Self
 
@@ -15,6 +15,7 @@ import aiosqlite
 
 from agno_lark.clock import Clock, SystemClock
 from agno_lark.errors import StoreError
+from agno_lark.store.lock import whole_path
 from agno_lark.store.migrate import check_readable, migrate
 
 __all__ = ["Row", "Store", "Tx"]
@@ -89,7 +90,7 @@ class Store:
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self.path = path.expanduser()
+        self.path = whole_path(path)
         self._clock = clock
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._listeners: dict[str, list[Callable[[], None]]] = {}
@@ -114,8 +115,9 @@ class Store:
             )
             store._thread.start()
             stack.push_async_callback(store._close)
-            uri = f"{store.path.resolve().as_uri()}?mode=ro"
-            store._reader = await stack.enter_async_context(aiosqlite.connect(uri, uri=True, isolation_level=None))
+            uri = f"{store.path.as_uri()}?mode=ro"
+            with store._explained():
+                store._reader = await stack.enter_async_context(aiosqlite.connect(uri, uri=True, isolation_level=None))
             store._reader.row_factory = sqlite3.Row
             yield store
 
@@ -133,14 +135,19 @@ class Store:
         return result
 
     async def read(self, sql: str, params: Params | None = None) -> Sequence[Row]:
-        """Rows of a SELECT, from the newest commit. Never waits for a writer."""
+        """Rows of a SELECT, from the newest commit. Never waits for a writer. Raises `StoreError`."""
         if self._reader is None:
             raise StoreError("the state database is closed")
-        cursor = await self._reader.execute(sql, params or {})
+        with self._explained():
+            async with self._reader.execute(sql, params or {}) as cursor:
+                return list(await cursor.fetchall())
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            return list(await cursor.fetchall())
-        finally:
-            await cursor.close()
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(_explain(self.path, error)) from error
 
     def on_signal(self, name: str, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake()` on the caller's event loop after each commit that signalled `name`; returns an unsubscribe."""
@@ -199,16 +206,15 @@ class Store:
         """Run the batch's first call, and all that wait by then, in one transaction. True when asked to stop."""
         ended = False
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error:
+                ended = self._gather(batch)  # they share the refusal: each would wait as long for its own
+                raise
             now_ms = self._clock.now_ms()
             for call in batch:  # grows while it is walked
                 _run(connection, call, now_ms)
-                while not ended and len(batch) < BATCH_MOST and not self._calls.empty():
-                    waiting = self._calls.get()
-                    if waiting is None:
-                        ended = True
-                    else:
-                        batch.append(waiting)
+                ended = ended or self._gather(batch)
             connection.execute("COMMIT")
             self.commits += 1
         except BaseException as error:
@@ -223,6 +229,15 @@ class Store:
             if not isinstance(error, Exception):
                 raise
         return ended
+
+    def _gather(self, batch: list[_Call]) -> bool:
+        """Add to the batch what waits, as far as it has room. True when asked to stop."""
+        while len(batch) < BATCH_MOST and not self._calls.empty():
+            waiting = self._calls.get()
+            if waiting is None:
+                return True
+            batch.append(waiting)
+        return False
 
 
 def _deliver(calls: list[_Call]) -> None:

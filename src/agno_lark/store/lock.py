@@ -11,7 +11,18 @@ from pathlib import Path
 
 from agno_lark.errors import AlreadyRunningError, StoreError
 
-__all__ = ["InstanceLock"]
+__all__ = ["InstanceLock", "whole_path"]
+
+
+def whole_path(state_db: Path) -> Path:
+    """The file a setting names: absolute, links followed, `~` filled in. Raises `StoreError` for what names no file."""
+    try:
+        path = state_db.expanduser().resolve()
+        if path.is_dir():
+            raise IsADirectoryError("it is a folder")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StoreError(f"state database {state_db}: {error}; name a file in FEISHU_STATE_DB") from error
+    return path
 
 
 class InstanceLock:
@@ -23,28 +34,34 @@ class InstanceLock:
         """Hold `<state_db>.lock`; yields this instance's id, which is the same over restarts on this state file, so
         that a new life knows the leases of its former one. `address` is told to whoever comes second.
 
-        Raises `AlreadyRunningError` naming the holder, and `StoreError` when the file cannot be made.
+        Raises `AlreadyRunningError` naming the holder, and `StoreError` when the file cannot be made or locked.
         """
-        path = state_db.expanduser().with_name(state_db.name + ".lock")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:
-            raise StoreError(
-                f"lock file {path}: {error.strerror}; check the owner and the rights of its folder"
-            ) from error
-        try:
+        file = whole_path(state_db)  # by whatever link it was named: one file, one lock
+        path = file.with_name(file.name + ".lock")
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+                stack.callback(os.close, handle)
+                instance_id = _take(handle, state_db, address)
             except OSError as error:
-                raise AlreadyRunningError(_refusal(state_db, os.read(handle, 4096))) from error
-            instance_id = _holder(os.read(handle, 4096)).get("instance") or str(uuid.uuid4())
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "address": address, "instance": instance_id}
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(holder).encode(), 0)
+                advice = "check its disk, and the owner and the rights of its folder"
+                raise StoreError(f"lock file {path}: {error.strerror}; {advice}") from error
             yield instance_id
-        finally:
-            os.close(handle)
+
+
+def _take(handle: int, state_db: Path, address: str) -> str:
+    """The instance id, once the lock is ours and the file says so. Raises `AlreadyRunningError`, `OSError`."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise AlreadyRunningError(_refusal(state_db, os.read(handle, 4096))) from error
+    instance_id = _holder(os.read(handle, 4096)).get("instance") or str(uuid.uuid4())
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "address": address, "instance": instance_id}
+    raw = json.dumps(holder).encode()
+    os.pwrite(handle, raw, 0)  # before it is cut to length: a full disk must not cost the instance its id
+    os.ftruncate(handle, len(raw))
+    return instance_id
 
 
 def _holder(raw: bytes) -> dict[str, str]:
