@@ -345,7 +345,8 @@ def read_dotenv(env_file: str | Path | None) -> dict[str, str]:
     if env_file is None or not Path(env_file).is_file():
         return {}
     try:
-        return {key: value for key, value in dotenv_values(env_file, encoding="utf-8-sig").items() if value is not None}
+        found = dotenv_values(env_file, encoding="utf-8-sig", interpolate=False)  # a secret may hold `${`
+        return {key: value for key, value in found.items() if value is not None}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError([f"{env_file}: it cannot be read ({error}); save it as UTF-8 text"]) from error
 
@@ -364,8 +365,9 @@ def _collect(dotenv: dict[str, str], environ: dict[str, str]) -> tuple[dict[str,
         elif file:
             try:
                 values[name] = Path(file).expanduser().read_text("utf-8-sig").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            except (OSError, ValueError, RuntimeError) as error:  # the last: `~` of nobody this machine knows
+                reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+                reason = getattr(error, "strerror", None) or reason
                 problems.append(f"{name.upper()}_FILE: expected the path of a readable file, but {file}: {reason}")
     return values, problems
 

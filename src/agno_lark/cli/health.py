@@ -16,7 +16,8 @@ def check(*, host: str | None, port: int | None, env_file: str) -> int:
     """0 when the daemon answers that it is ready, else 1 with a word on why."""
     given = {**read_dotenv(env_file), **os.environ}
     host = host or given.get("BRIDGE_HOST") or "127.0.0.1"
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - where to ask, not where to listen
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where to ask, not where to listen
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
     address = f"{host}:{port or given.get('BRIDGE_PORT') or 7788}"
     try:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy

@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from agno_lark.errors import SettingsError
 from agno_lark.settings import Settings, load_settings
 
 __all__ = ["serve"]
@@ -12,7 +13,9 @@ __all__ = ["serve"]
 def serve(*, host: str | None, port: int | None, env_file: str) -> int:
     """Run until a signal. Returns the exit code. Raises errors of the tree, which `main` tells."""
     settings = load_settings(env_file=env_file)
-    overrides = {name: value for name, value in (("bridge_host", host), ("bridge_port", port)) if value is not None}
+    overrides = {
+        name: value for name, value in (("bridge_host", host), ("bridge_port", port)) if value not in (None, "")
+    }
     settings = settings.model_copy(update=overrides)
     from agno_lark.observe import configure_logs
 
@@ -22,10 +25,16 @@ def serve(*, host: str | None, port: int | None, env_file: str) -> int:
 
 async def _serve(settings: Settings) -> int:
     from agno_lark.app import Bridge
-    from agno_lark.cli.serving import listen, serve_bridge, stop_on_signals
+    from agno_lark.cli.serving import in_address, listen, serve_bridge, stop_on_signals
+    from agno_lark.store import InstanceLock
 
-    bound = listen(settings.bridge_host, settings.bridge_port)
-    address = "http://{}:{}".format(*bound.getsockname()[:2])
+    try:
+        bound = listen(settings.bridge_host, settings.bridge_port)
+    except SettingsError:
+        with InstanceLock.hold(settings.feishu_state_db, "no address"):  # a daemon that runs says more than its port
+            raise
+    host, port = bound.getsockname()[:2]
+    address = f"http://{in_address(host)}:{port}"
     bridge = Bridge(settings, address=address)
     with stop_on_signals() as stop:
         await serve_bridge(

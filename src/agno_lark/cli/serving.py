@@ -16,7 +16,7 @@ from agno_lark.app import Bridge
 from agno_lark.errors import SettingsError
 from agno_lark.web import bridge_router
 
-__all__ = ["free_or", "listen", "serve_bridge", "stop_on_signals", "told_to_listen"]
+__all__ = ["free_or", "in_address", "listen", "serve_bridge", "stop_on_signals", "told_to_listen"]
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -34,6 +34,11 @@ def listen(host: str, port: int) -> socket.socket:
             [f"{name}: cannot listen on {host}:{port} ({error.strerror}); choose another (--host, --port)"]
         ) from error
     return bound
+
+
+def in_address(host: str) -> str:
+    """A host as an address holds it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def free_or(port: int) -> int:
