@@ -38,16 +38,25 @@ class LarkInterface(BaseInterface):
         self.prefix = prefix
         self.tags = tags or ["Feishu"]
         self.bridge = Bridge(self.settings, _as_target(target), address="an AgentOS app")
+        self._lives = False
         # Status and health tell no secrets and run nothing, so they need no token of the AgentOS.
         self.authenticates_own_requests = True
 
     def get_router(self, use_async: bool = True, **kwargs: Any) -> APIRouter:
-        """The routes, with the bridge's life in the router's lifespan."""
+        """The routes, with the bridge's life in the router's lifespan. May be asked for again: AgentOS does so when it
+        makes its routes anew, and the bridge lives once all the same."""
 
         @contextlib.asynccontextmanager
         async def lifespan(app: Any) -> AsyncIterator[None]:
-            async with self.bridge.running():
+            if self._lives:
                 yield
+                return
+            async with self.bridge.running():
+                self._lives = True
+                try:
+                    yield
+                finally:
+                    self._lives = False
 
         self.router = APIRouter(prefix=self.prefix, lifespan=lifespan)
         self.router.include_router(bridge_router(self.bridge))

@@ -134,3 +134,15 @@ async def test_an_app_that_has_no_bot_yet_is_asked_again(
         chat = feishu.world.chat("Team").chat_id
         await feishu.write(MARTA, chat, "hello", mention_bot=True)
         await answer_to(feishu, chat)
+
+
+async def test_an_interface_whose_routes_are_made_twice_lives_once(feishu: FeishuSandbox, tmp_path: Path) -> None:
+    """AgentOS asks for them again when its components change (`AgentOS.resync`, agno 3.1.10)."""
+    interface = LarkInterface(PlayedTarget(answer), settings=played_settings(feishu, tmp_path))
+    app = FastAPI()
+    app.include_router(interface.get_router())
+    app.include_router(interface.get_router())
+    for _ in range(2):
+        async with app.router.lifespan_context(app):
+            await feishu.until(lambda _: interface.bridge.is_ready(), within_s=10)
+        assert not interface.bridge.is_ready()
