@@ -245,7 +245,12 @@ def release(tx: Tx, job: Job) -> None:
     tx.execute(GIVE_UP_LEASE, {"id": job.id, "token": job.lease_token})
 
 
-COUNTS = "SELECT queue, state, COUNT(*) AS n FROM jobs WHERE finished_ms IS NULL GROUP BY queue, state"
+# One half a state, so that each finds its index: finished jobs are kept for days, and there may be a million.
+COUNTS = """
+SELECT queue, state, COUNT(*) AS n FROM jobs WHERE state = 'queued' GROUP BY queue, state
+UNION ALL
+SELECT queue, state, COUNT(*) AS n FROM jobs WHERE state = 'running' GROUP BY queue, state
+"""
 
 
 async def counts(store: Store) -> dict[str, int]:

@@ -172,8 +172,10 @@ def request_cancel(tx: Tx, turn_id: str) -> bool:
     return bool(tx.execute(REQUEST_CANCEL, {"turn": turn_id, "now": tx.now_ms}))
 
 
+# `+seq` keeps SQLite from walking the scope's whole history for the sake of its order: only the active ones are read.
 ACTIVE = """
-SELECT * FROM runs WHERE scope = :scope AND state IN ('waiting', 'submitted', 'running') ORDER BY seq LIMIT :most
+SELECT * FROM runs WHERE scope = :scope AND state IN ('waiting', 'submitted', 'running') AND finished_ms IS NULL
+ORDER BY +seq LIMIT :most
 """
 
 
