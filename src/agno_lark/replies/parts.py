@@ -28,12 +28,13 @@ PART_TABLES = 3
 # Blocks alone are asked for: reading inline marks as well takes half a second for 20 KB of brackets.
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("inline")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # made once: it is asked for every line of an answer
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def json_bytes(text: str) -> int:
     """Bytes the text takes inside serialised JSON, UTF-8, its quotes left out."""
-    return len(json.dumps(text, ensure_ascii=False).encode()) - 2
+    return len(_encode(text).encode()) - 2
 
 
 def showable(text: str) -> str:

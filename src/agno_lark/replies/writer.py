@@ -163,7 +163,7 @@ class CardWriter:
         if self._memory.card_id is None:
             view = self._view
             card_id = await self._api.create_card(self._running_card(view))
-            self._remember_shown(view)
+            self._remember_shown(view, answer_text(view, self._lang))
             self._reserved = SEQUENCE_BLOCK
             await self._memory.keep_card(card_id, self._reserved)
             self._memory.card_id = card_id
@@ -188,15 +188,15 @@ class CardWriter:
             await self._api.update_card(card_id, self._running_card(view), sequence)
             self._streaming = self._may_stream
         self.operations += 1
-        self._remember_shown(view)
+        self._remember_shown(view, text)
 
     def _running_card(self, view: RunView) -> Card:
         return running_card(
             view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping, streaming=self._may_stream
         )
 
-    def _remember_shown(self, view: RunView) -> None:
-        self._shown_text = answer_text(view, self._lang)
+    def _remember_shown(self, view: RunView, text: str) -> None:
+        self._shown_text = text
         self._shown_frame = frame(view, stopping=self._stopping)
 
     async def _write_final(self, parts: list[FinalPart]) -> None:
