@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 from agno_lark.errors import StoreError
 from agno_lark.feishu.api import OpenApi
@@ -29,7 +30,9 @@ SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream an
 LONG_CHARS = 20_000
 SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update costs a commit
 SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
-FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment
+FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment,
+FINAL_LATER_S = 60.0  # and from then on: an answer outlives an outage of Feishu, but not
+FINAL_MOST_S = 50 * 60.0  # the hour in which the same uuid keeps a repeated send from showing twice
 # The next rung helps where it is the card that displeases; where the place or the app does, it cannot.
 _PLAINER_HELPS = frozenset({ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT, ErrorKind.OTHER})
 
@@ -98,12 +101,14 @@ class CardWriter:
             opened.cancel()
             await self.abandon()  # an update still on its way has a lower sequence: it cannot undo the final one
         parts = await _parts_of(ending, self._lang)
-        for wait_s in (*FINAL_WAITS_S, None):
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + FINAL_MOST_S
+        for wait_s in chain(FINAL_WAITS_S, repeat(FINAL_LATER_S)):
             try:
                 await self._write_final(parts)
                 return
             except (CallRefused, StoreError) as error:
-                if not error.retryable or wait_s is None:
+                if not error.retryable or loop.time() + wait_s > until_s:
                     raise
             await asyncio.sleep(wait_s)
 
@@ -270,7 +275,7 @@ class CardWriter:
 
     def _log(self, message: str, error: CallRefused | StoreError) -> None:
         what = {"kind": error.kind, "code": error.code} if isinstance(error, CallRefused) else {}
-        logger.warning(message, extra={"action": "card_refused", "turn": self._turn_id} | what)
+        logger.warning(message, extra={"action": "card_refused", "turn": self._turn_id, "reason": str(error)} | what)
 
 
 async def _parts_of(ending: Ending, lang: Lang) -> list[FinalPart]:

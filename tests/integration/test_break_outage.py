@@ -1,0 +1,63 @@
+"""Feishu is away when an answer is ready: the answer waits for it, and across a restart."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agno_lark.replies import writer
+from agno_lark.targets import FollowStart, RunEvent, RunRef, RunSnapshot, RunState
+from agno_lark.testing import FeishuSandbox
+from tests.break_fixtures import MARTA, PlayedTarget, answer, bridge_on
+from tests.bridge_fixtures import answer_to
+
+CARD = "/open-apis/cardkit/v1/cards/*"
+CARDS = "/open-apis/cardkit/v1/cards"
+
+
+@pytest.fixture
+async def feishu(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FeishuSandbox]:
+    monkeypatch.setattr(writer, "FINAL_WAITS_S", (0.01, 0.01))
+    monkeypatch.setattr(writer, "FINAL_LATER_S", 0.02)
+    async with FeishuSandbox(redelivery_s=(0.2, 0.5), strict_cards=True) as sandbox:
+        yield sandbox
+
+
+async def test_an_answer_outlives_an_outage_that_is_longer_than_the_first_tries(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    chat = feishu.direct_chat(MARTA)
+
+    async def then_feishu_fails(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        await feishu.until(lambda _: feishu.from_bot(chat))
+        feishu.faults.fail(CARD, times=10, status=500, code=2200)
+        async for event in answer(start):
+            yield event
+
+    async with bridge_on(feishu, PlayedTarget(then_feishu_fails), tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        shown = await answer_to(feishu, chat, within_s=40)
+    assert "the answer" in shown.text
+    assert len(feishu.from_bot(chat)) == 1
+
+
+async def test_an_answer_that_could_not_be_shown_before_a_stop_is_shown_after_the_start(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat, target = feishu.direct_chat(MARTA), PlayedTarget(answer)
+
+    async def found(run_id: str, session_id: str) -> RunSnapshot:
+        return RunSnapshot(run_id=run_id, session_id=session_id, state=RunState.COMPLETED)
+
+    monkeypatch.setattr(target, "find", found)
+    feishu.faults.fail(CARDS, times=999, status=500, code=2200)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        await feishu.until(lambda _: target.starts)
+    feishu.faults.clear()
+    assert not feishu.from_bot(chat)
+    async with bridge_on(feishu, target, tmp_path):
+        shown = await answer_to(feishu, chat)
+    assert "the answer" in shown.text
+    assert isinstance(target.starts[-1], RunRef)
+    assert len(target.submissions) == 1
