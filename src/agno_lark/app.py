@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
+from itertools import count
 from typing import Any
 
 from agno_lark.clock import Clock, Ids, RandomIds, SystemClock
 from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandHandler
-from agno_lark.errors import AgnoLarkError, ConnectionRefused, FeishuApiError
+from agno_lark.errors import AgnoLarkError
 from agno_lark.feishu.api import OpenApi
-from agno_lark.feishu.codes import CallRefused, ErrorKind
+from agno_lark.feishu.codes import CallRefused
 from agno_lark.feishu.connection import Connection
 from agno_lark.feishu.status import ConnectionState
 from agno_lark.intake import Intake
@@ -27,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 BOT_INFO_WAITS_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 DESCRIBE_AGAIN_S, DESCRIBE_SOON_S = 60.0, 5.0
-_FINAL_KINDS = frozenset({ErrorKind.PERMISSION, ErrorKind.SCOPE_MISSING})
 
 
 class Bridge:
@@ -107,9 +107,10 @@ class Bridge:
                 self._store = None
 
     def is_ready(self) -> bool:
-        """Events arrive and can be committed."""
+        """Events arrive, can be understood and be committed."""
         connected = self._connection is not None and self._connection.snapshot().state is ConnectionState.CONNECTED
-        return connected and not self._draining and self._failed is None and self._store is not None
+        knows_itself = self._intake is not None and bool(self._intake.bot_open_id)
+        return connected and knows_itself and not self._draining and self._failed is None and self._store is not None
 
     async def status(self) -> dict[str, Any]:
         """What `GET /feishu/status` shows; no secrets, nobody's words. Times are UTC epoch milliseconds."""
@@ -188,11 +189,27 @@ class Bridge:
                 "(FEISHU_ALLOWED_USER_IDS, FEISHU_ALLOWED_CHAT_IDS)",
                 extra={"action": "open_to_everyone"},
             )
+        intake = Intake(
+            store=store,
+            settings=self.settings,
+            target=(str(self._target.type), self._target.id),
+            ids=self._ids,
+            taken=reactions.take,
+        )
+        connection = Connection(
+            self.settings.feishu_app_id,
+            self.settings.feishu_app_secret.get_secret_value(),
+            self.settings.lark_api_base_url,
+            intake.accept,
+            clock=self._clock,
+        )
+        self._intake, self._connection = intake, connection
         try:
             async with asyncio.TaskGroup() as parts:
                 parts.create_task(runner.run(), name="runner")
                 parts.create_task(self._describe(), name="describe-target")
-                parts.create_task(self._listen(store, api, reactions), name="listen")
+                parts.create_task(self._learn_bot(api, intake), name="learn-bot")
+                parts.create_task(connection.run(), name="connection")
         except* AgnoLarkError as group:
             self._failed = _first(group)
             logger.error("the bridge cannot go on: %s", self._failed, extra={"action": "bridge_failed"})
@@ -204,38 +221,25 @@ class Bridge:
             logger.error("the bridge ended by a fault of its own", extra={"action": "bridge_bug"}, exc_info=bug)
         self.ended.set()
 
-    async def _listen(self, store: Store, api: OpenApi, reactions: Reactions) -> None:
-        bot = await self._bot_open_id(api)
-        self._intake = Intake(
-            store=store,
-            settings=self.settings,
-            bot_open_id=bot,
-            target=(str(self._target.type), self._target.id),
-            ids=self._ids,
-            taken=reactions.take,
-        )
-        self._connection = Connection(
-            self.settings.feishu_app_id,
-            self.settings.feishu_app_secret.get_secret_value(),
-            self.settings.lark_api_base_url,
-            self._intake.accept,
-            clock=self._clock,
-        )
-        await self._connection.run()
+    async def _learn_bot(self, api: OpenApi, intake: Intake) -> None:
+        """Find out the bot's own id, without which nobody can tell whether a message in a group mentions it.
 
-    async def _bot_open_id(self, api: OpenApi) -> str:
-        """The bot's own id, without which nobody can tell whether a message mentions it. Waits for Feishu to answer."""
-        for attempt in range(10_000):
+        Beside the connection, not before it: the console saves the long-connection mode only while the app is
+        connected, and an app that was never published may not be told its bot yet.
+        """
+        told = ""
+        for attempt in count():
             try:
-                if open_id := (await api.bot_info()).open_id:
-                    return open_id
-                logger.warning("the app has no bot: add the bot ability", extra={"action": "bot_info_empty"})
+                intake.bot_open_id = (await api.bot_info()).open_id
+                reason = "the app has no bot: add the bot ability, then publish a version"
             except CallRefused as error:
-                if error.kind in _FINAL_KINDS:
-                    raise ConnectionRefused(f"Feishu refused the app: {error}", code=error.code) from error
-                logger.warning("Feishu does not answer yet", extra={"action": "bot_info_failed", "reason": str(error)})
+                reason = str(error)
+            if intake.bot_open_id:
+                return
+            if reason != told:
+                logger.warning("the bot is not known yet", extra={"action": "bot_info_failed", "reason": reason})
+                told = reason
             await asyncio.sleep(BOT_INFO_WAITS_S[min(attempt, len(BOT_INFO_WAITS_S) - 1)])
-        raise FeishuApiError("Feishu never told the bot's own id", code=-1)
 
     async def _describe(self) -> None:
         """Keep a description of the target that is at most a minute old; say so when what it promises changes."""
@@ -246,7 +250,7 @@ class Bridge:
             if info.reachable is False and told[0] is not False:
                 logger.warning("the AgentOS does not answer", extra={"action": "target_unreachable", "note": info.note})
             elif info.note and info.note != told[1]:
-                logger.warning("the target has limits", extra={"action": "target_note", "note": info.note})
+                logger.warning("about the target", extra={"action": "target_note", "note": info.note})
             await asyncio.sleep(DESCRIBE_AGAIN_S if info.reachable else DESCRIBE_SOON_S)
 
     def _target_name(self) -> str:

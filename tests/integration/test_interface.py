@@ -102,6 +102,18 @@ async def test_two_apps_live_in_one_agentos_under_their_prefixes(feishu: FeishuS
             assert not feishu.from_bot()
 
 
+async def test_it_connects_before_feishu_tells_it_who_it_is(feishu: FeishuSandbox, tmp_path: Path) -> None:
+    """The console saves the long-connection mode only while the app is connected, published or not."""
+    refusal = feishu.faults.fail("/open-apis/bot/v3/info", times=None, status=400, code=11205)
+    bridge = LarkInterface(target=an_agent(tmp_path), settings=settings_of(feishu, tmp_path)).bridge
+    async with bridge.running():
+        await feishu.until_connected()
+        assert not bridge.is_ready()
+        assert bridge.failure is None
+        refusal.left = 0
+        await feishu.until(lambda _: bridge.is_ready(), within_s=10)
+
+
 async def test_refused_settings_do_not_bring_the_app_down(feishu: FeishuSandbox, tmp_path: Path) -> None:
     agent = an_agent(tmp_path)
     wrong = settings_of(feishu, tmp_path).model_copy(update={"feishu_app_id": "cli_other"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agno_lark.clock import RandomIds
-from agno_lark.errors import StoreError
+from agno_lark.errors import FeishuError, StoreError
 from agno_lark.feishu.events import Event, parse_event
 from agno_lark.intake import Intake
 from agno_lark.settings import Settings
@@ -164,6 +164,36 @@ async def test_group_talk_that_does_not_mention_the_bot_costs_no_commit(open_doo
     await door.intake.accept(message("@_all standup", chat_type="group", mentions=[{"key": "@_all"}]))
     assert door.store.commits == commits
     assert door.intake.counts == {"message.not_addressed": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "taken"),
+    [
+        ("/help", {}, True),
+        ("／STATUS", {}, True),
+        ("/help", {"mentions": [mention("ou_other")]}, False),
+        ("/helpp", {}, False),
+        ("/weather", {}, False),
+    ],
+)
+async def test_a_bare_command_of_ours_needs_no_mention_in_a_group(
+    open_door: OpenDoor, text: str, more: dict[str, Any], taken: bool
+) -> None:
+    door = open_door()
+    await door.intake.accept(message(text, chat_type="group", **more))
+    assert await door.kinds() == (["command"] if taken else [])
+
+
+async def test_until_the_bot_knows_itself_only_direct_messages_are_taken(open_door: OpenDoor) -> None:
+    door = open_door()
+    door.intake.bot_open_id = ""
+    with pytest.raises(FeishuError):
+        await door.intake.accept(message("@_user_1 hi", chat_type="group", mentions=[mention()]))
+    await door.intake.accept(message("hi", event_id="e2", message_id="om_2"))
+    assert await door.kinds() == ["turn"]
+    door.intake.bot_open_id = BOT
+    await door.intake.accept(message("@_user_1 hi", chat_type="group", mentions=[mention()]))
+    assert await door.kinds() == ["turn", "turn"], "what was not taken comes again"
 
 
 async def test_the_bots_own_words_and_other_bots_are_left_alone(open_door: OpenDoor) -> None:

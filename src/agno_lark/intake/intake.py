@@ -7,6 +7,7 @@ from typing import Any
 
 from agno_lark.clock import Ids
 from agno_lark.commands import parse_command
+from agno_lark.errors import FeishuError
 from agno_lark.feishu.events import (
     CARD_CLICK,
     MESSAGE_RECEIVED,
@@ -41,22 +42,24 @@ class Intake:
         *,
         store: Store,
         settings: Settings,
-        bot_open_id: str,
         target: tuple[str, str],
         ids: Ids,
         taken: Callable[[str, str], None],
+        bot_open_id: str = "",
     ) -> None:
         self._store = store
         self._settings = settings
-        self._bot_open_id = bot_open_id
+        self.bot_open_id = bot_open_id  # until it is known, messages of groups are left to be delivered again
         self._target = target
         self._ids = ids
         self._taken = taken
         self.counts: Counter[str] = Counter()  # what became of events, for /feishu/status
 
     async def accept(self, event: Event) -> Mapping[str, Any] | None:
-        """Commit what the event asks for; returns a click's answer. Raises what keeps it from being committed
-        (`StoreError`): then it must not be acknowledged. An event that asks for nothing returns at once."""
+        """Commit what the event asks for; returns a click's answer. An event that asks for nothing returns at once.
+
+        Raises what keeps it from being committed (`StoreError`, `FeishuError`): then it must not be acknowledged.
+        """
         try:
             if event.event_type == MESSAGE_RECEIVED:
                 await self._message(parse_message(event))
@@ -74,8 +77,10 @@ class Intake:
         return None
 
     async def _message(self, message: IncomingMessage) -> None:
-        meant = meant_text(message.message_type, message.content, message.mentions, bot_open_id=self._bot_open_id)
-        admission = admit_message(message, meant, self._settings, self._bot_open_id)
+        if not self.bot_open_id and message.chat_type != "p2p":
+            raise FeishuError("the bot's own id is not known yet, so nobody can tell whether it is meant")
+        meant = meant_text(message.message_type, message.content, message.mentions, bot_open_id=self.bot_open_id)
+        admission = admit_message(message, meant, self._settings, self.bot_open_id)
         if admission not in (Admission.ADMITTED, Admission.DENIED):
             self._refused(admission, message)
             return

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from agno_lark.commands import ParsedCommand, parse_command
 from agno_lark.feishu.events import CardClick, IncomingMessage
 from agno_lark.feishu.text import MeantText
 from agno_lark.sessions import Scope
@@ -24,13 +25,14 @@ class Admission(StrEnum):
 
 
 def admit_message(message: IncomingMessage, meant: MeantText, settings: Settings, bot_open_id: str) -> Admission:
-    """Direct messages always count as addressed to the bot, messages in groups when they mention it."""
+    """Direct messages always count as addressed to the bot; messages in groups when they mention it, or are one of its
+    commands and mention nobody."""
     if message.sender_open_id == bot_open_id:
         return Admission.OWN
     if message.sender_type != "user" and not settings.feishu_allow_bots:
         return Admission.BOT
     is_direct = message.chat_type == "p2p"
-    if not is_direct and not meant.mentions_bot:
+    if not is_direct and not meant.mentions_bot and not _is_bare_command(message, meant):
         return Admission.NOT_ADDRESSED
     if may_talk(message.sender_open_id, message.chat_id, settings, is_direct=is_direct):
         return Admission.ADMITTED
@@ -38,6 +40,13 @@ def admit_message(message: IncomingMessage, meant: MeantText, settings: Settings
         return Admission.DENIED
     chats = settings.feishu_allowed_chat_ids
     return Admission.FOREIGN_CHAT if chats and message.chat_id not in chats else Admission.FOREIGN_USER
+
+
+def _is_bare_command(message: IncomingMessage, meant: MeantText) -> bool:
+    """Only apps that are allowed to read all of a group get to see one."""
+    if message.mentions or meant.mentions_all or message.message_type not in ("text", "post"):
+        return False
+    return isinstance(parse_command(meant.text), ParsedCommand)
 
 
 def may_stop(row: RunRow, click: CardClick, settings: Settings) -> bool:
