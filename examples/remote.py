@@ -6,7 +6,7 @@
 takes one. The bridge itself needs no such object: it reads the same settings.
 """
 
-# ruff: noqa: T201 - a script prints
+
 
 import asyncio
 import sys

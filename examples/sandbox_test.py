@@ -1,6 +1,6 @@
 """A test of a bot against a local Feishu, without app, key or network: `uv run pytest examples/sandbox_test.py`."""
 
-# ruff: noqa: S101 - a test asserts
+
 
 import asyncio
 from contextlib import closing

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.readme_tables import ROOT
 
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.bridge_fixtures import answer_to
+from tools.readme_tables import ROOT
 
 MARTA = "Marta Weiss"
 

@@ -4,10 +4,9 @@ import json
 import re
 from fnmatch import fnmatch
 
-from tools.readme_tables import ROOT
-
 from agno_lark.cli import cli
 from agno_lark.settings import Settings
+from tools.readme_tables import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text("utf-8")
 STEPS = [line for line in re.sub(r"\\\n", " ", TEXT).splitlines() if line and not line.startswith("#")]

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tools.readme_tables import ROOT
 
 from agno_lark.errors import SettingsError
 from agno_lark.settings import SECRETS, Settings, load_settings
+from tools.readme_tables import ROOT
 
 EXAMPLE = ROOT / ".env.example"
 REQUIRED = {

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 import pytest
-from tools import readme_tables, readme_words
-from tools.readme_tables import READMES, ROOT
 
 from agno_lark import errors
 from agno_lark.cli import cli
@@ -20,6 +18,8 @@ from agno_lark.locale import PHRASES
 from agno_lark.sandbox.control_asks import VERBS
 from agno_lark.sandbox.demo_script import Ask, Say, script
 from agno_lark.settings import SECRETS, Settings
+from tools import readme_tables, readme_words
+from tools.readme_tables import READMES, ROOT
 
 TEXTS = {lang: (ROOT / file).read_text("utf-8") for lang, file in READMES.items()}
 ELSEWHERE = {"HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OS_SECURITY_KEY", "AGENTOS_"}  # not settings of ours
