@@ -145,6 +145,33 @@ async def test_an_outcome_that_cannot_be_written_does_not_outlive_the_stop(
             await asyncio.sleep(0.05)
 
 
+async def test_tidying_up_that_takes_long_is_not_taken_for_a_lost_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its job is done, so its lease is nobody's; to cancel it would leave it to itself, unseen by a stop."""
+    monkeypatch.setattr(runner_module, "HEARTBEAT_S", 0.01)
+    clock, tidying, tidied = SettableClock(), asyncio.Event(), asyncio.Event()
+
+    async def tidy_up() -> None:
+        tidying.set()
+        await asyncio.sleep(0.3)
+        tidied.set()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        return Outcome(after=tidy_up)
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        await asyncio.wait_for(tidying.wait(), 5)
+        await asyncio.sleep(0.1)
+        assert runner.running(Queue.TURNS) == 1
+        assert await runner.drain(5) == 0
+        assert tidied.is_set(), "a stop waits for it"
+        await end(running)
+
+
 def _impatient(wait: Any) -> Any:
     async def waits(tasks: Any, **more: Any) -> Any:
         more["timeout"] = min(more.get("timeout") or 1e9, 0.05) if "timeout" in more else None

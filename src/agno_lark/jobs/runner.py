@@ -72,6 +72,7 @@ class Lease:
 class _Work:
     job: Job
     task: asyncio.Task[None]
+    is_over: bool = False  # its outcome is written, so it holds no lease any more; it may still be tidying up
 
 
 class Runner:
@@ -235,6 +236,8 @@ class Runner:
                     return  # the next start looks again
                 await asyncio.sleep(1)
                 continue
+            if (work := self._work[job.queue].get(job.id)) and work.job.lease_token == job.lease_token:
+                work.is_over = True
             name = f"{job.kind}.{outcome.state}"
             self.finished[name] = self.finished.get(name, 0) + 1
             break
@@ -251,13 +254,14 @@ class Runner:
                 await step()
 
     async def _heartbeat(self) -> None:
-        held = [(work.job.id, work.job.lease_token) for works in self._work.values() for work in works.values()]
+        all_work = [work for works in self._work.values() for work in works.values()]
+        held = [(work.job.id, work.job.lease_token) for work in all_work if not work.is_over]
         if not held:
             return
         lost = await self._store.transact(sql.extend, held, lease_ms=LEASE_MS)
-        for works in self._work.values():
-            for job_id in lost & works.keys():
-                works[job_id].task.cancel()
+        for work in all_work:
+            if work.job.id in lost and not work.is_over:  # it may have ended meanwhile
+                work.task.cancel()
 
     async def _recover(self) -> None:
         """Find leases that ran out. Our own, of jobs still at work here, did so only because this machine slept or its
