@@ -10,9 +10,9 @@
     │   └── ConnectionRefused    the long connection was refused for good           exit 5
     └── TargetError              AgentOS could not take, or finish, a run
 
-Each class says whether trying again can help (`retryable`), which sentence the person reads (`phrase`, a key of
-`agno_lark.locale`) and with which code the command line ends (`exit_code`). `str(error)` is what the operator reads.
-It never holds a secret or a message's text.
+Each class says whether trying again can help (`retryable`) and with which code the command line ends (`exit_code`).
+`str(error)` is what the operator reads; it never holds a secret or a message's text. What the person reads is chosen
+where it is shown (`fault.…` of `agno_lark.locale`).
 """
 
 from typing import ClassVar
@@ -35,14 +35,12 @@ class AgnoLarkError(Exception):
 
     exit_code: ClassVar[int] = 1
     retryable: bool = False
-    phrase: str = "error.internal"
 
 
 class SettingsError(AgnoLarkError):
     """One or more settings are wrong. `problems` holds one line a setting: name, what is expected, how to mend it."""
 
     exit_code = 2
-    phrase = "error.settings"
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -71,8 +69,6 @@ class NewerSchemaError(StoreError):
 
 class FeishuError(AgnoLarkError):
     """Root of what the Feishu side can raise."""
-
-    phrase = "error.feishu"
 
 
 class FeishuApiError(FeishuError):
@@ -112,8 +108,6 @@ class ConnectionRefused(FeishuError):
 
 class TargetError(AgnoLarkError):
     """AgentOS could not take or finish a run. `reason` is one word of `agno_lark.targets.FaultReason`."""
-
-    phrase = "error.target"
 
     def __init__(self, message: str, *, reason: str, retryable: bool = False, http_status: int = 0) -> None:
         super().__init__(message)

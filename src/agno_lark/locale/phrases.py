@@ -7,11 +7,9 @@ __all__ = ["PHRASES"]
 PHRASES: Mapping[str, Mapping[str, str]] = {
     # the card of a turn
     "turn.thinking": {"en": "Thinking…", "zh": "思考中…"},
-    "turn.working": {"en": "Working…", "zh": "处理中…"},
     "turn.stop": {"en": "Stop", "zh": "停止"},
     "turn.stopping": {"en": "Stopping…", "zh": "正在停止…"},
     "turn.steps": {"en": "Steps ({count})", "zh": "步骤（{count}）"},
-    "turn.reasoning": {"en": "Reasoning", "zh": "思考过程"},
     "turn.done": {"en": "Done", "zh": "已完成"},
     "turn.failed": {"en": "Failed", "zh": "失败"},
     "turn.cancelled": {"en": "Stopped", "zh": "已停止"},
@@ -37,7 +35,6 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     },
     "turn.part": {"en": "Part {part} of {parts}", "zh": "第 {part} / {parts} 部分"},
     "turn.summary.running": {"en": "Answering…", "zh": "正在回答…"},
-    "turn.summary.done": {"en": "Answer", "zh": "回答"},
     # why a turn failed: what happened, and what to do
     "fault.unreachable": {
         "en": "The agent's server cannot be reached. Nothing was started. Try again in a moment; if it stays so, tell "
@@ -169,7 +166,6 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "en": "{command} takes {takes}. Send /help to see how commands are used.",
         "zh": "{command} 的用法：{takes}。发送 /help 查看命令说明。",
     },
-    "hint.arguments.none": {"en": "nothing after it", "zh": "后面不带内容"},
     "hint.arguments.run": {"en": "at most one run id", "zh": "最多带一个运行编号"},
     "hint.empty": {
         "en": "Hello! Write your question after the mention, and I will pass it on.",
@@ -185,7 +181,6 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     },
     # toasts: the short answer to a click
     "toast.stopping": {"en": "Stopping…", "zh": "正在停止…"},
-    "toast.denied": {"en": "You have no access to this bot.", "zh": "您没有使用这个机器人的权限。"},
     "toast.unknown": {
         "en": "This button belongs to something that is gone. Send /help to go on.",
         "zh": "这个按钮对应的内容已不存在。发送 /help 继续。",

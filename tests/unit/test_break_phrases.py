@@ -1,0 +1,28 @@
+"""No sentence is kept that nobody says, and none is said that is not there."""
+
+import re
+from pathlib import Path
+
+import agno_lark
+from agno_lark.commands.runs import answer_cancel
+from agno_lark.locale import PHRASES
+from agno_lark.targets import FaultReason
+from agno_lark.turns import RunPhase
+
+SPELLED = r"""["']([a-z]+(?:\.[a-z_]+)+)["']"""
+SOURCES = Path(agno_lark.__file__).parent
+MADE = {f"fault.{reason}" for reason in FaultReason} | {f"run.{phase}" for phase in RunPhase} | {"fault.internal"}
+MADE |= {f"cancel.{result}" for result in ("requested", "nothing", "not_found", "over")}
+
+
+def test_every_sentence_is_said_somewhere() -> None:
+    folders = ("app.py", "commands", "intake", "replies", "turns", "jobs", "web", "cli", "pauses", "approvals")
+    files = [file for name in folders for file in [SOURCES / name, *(SOURCES / name).rglob("*.py")] if file.is_file()]
+    said = {key for file in files for key in re.findall(SPELLED, file.read_text("utf-8"))}
+    assert {key for key in PHRASES if key not in said | MADE} == set()
+
+
+def test_what_is_made_of_a_word_has_its_sentence() -> None:
+    assert MADE - PHRASES.keys() == set()
+    for result in ("requested", "nothing", "not_found", "over", "arguments"):
+        assert answer_cancel({"result": result, "run": "1a2b3c4d"}, "zh")
