@@ -1,5 +1,6 @@
 """Feishu is away when an answer is ready: the answer waits for it, and across a restart."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
@@ -61,3 +62,18 @@ async def test_an_answer_that_could_not_be_shown_before_a_stop_is_shown_after_th
     assert "the answer" in shown.text
     assert isinstance(target.starts[-1], RunRef)
     assert len(target.submissions) == 1
+
+
+async def test_a_stop_while_the_card_is_on_its_way_leaves_nothing_waiting(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    feishu.faults.latency(CARDS, 30)
+    async with bridge_on(feishu, PlayedTarget(answer), tmp_path):
+        await feishu.write(MARTA, feishu.direct_chat(MARTA), "hello")
+        await feishu.until(lambda _: waiting())
+    await asyncio.sleep(0)
+    assert not waiting()
+
+
+def waiting() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if task.get_name().startswith("card-opened")]

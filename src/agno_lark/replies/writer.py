@@ -96,9 +96,11 @@ class CardWriter:
         self._ended.set()
         self._changed.set()
         if self._task is not None:
-            opened = asyncio.create_task(self._opened.wait())
-            await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
-            opened.cancel()
+            opened = asyncio.create_task(self._opened.wait(), name=f"card-opened-{self._turn_id}")
+            try:
+                await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                opened.cancel()
             await self.abandon()  # an update still on its way has a lower sequence: it cannot undo the final one
         parts = await _parts_of(ending, self._lang)
         loop = asyncio.get_running_loop()
