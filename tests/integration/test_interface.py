@@ -1,7 +1,7 @@
 """`LarkInterface` in a real AgentOS app: it starts and drains with the app, and answers with the app's own agent."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,11 @@ async def feishu() -> AsyncIterator[FeishuSandbox]:
         yield sandbox
 
 
-def an_agent(folder: Path) -> Agent:
-    folder.mkdir(exist_ok=True)
-    model = DemoModel(role=Role.AGENT, calls=ModelCalls())
-    return Agent(id="helper", model=model, db=SqliteDb(db_file=str(folder / "agent.sqlite3")), telemetry=False)
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    """An agent of the app, with its database, which is closed at the end."""
+    with contextlib.closing(SqliteDb(db_file=str(tmp_path / "agent.sqlite3"))) as db:
+        yield Agent(id="helper", model=DemoModel(role=Role.AGENT, calls=ModelCalls()), db=db, telemetry=False)
 
 
 def settings_of(feishu: FeishuSandbox, folder: Path) -> Settings:
@@ -55,8 +56,9 @@ async def living(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_an_agent_of_the_app_answers_and_the_routes_are_there(feishu: FeishuSandbox, tmp_path: Path) -> None:
-    agent = an_agent(tmp_path)
+async def test_an_agent_of_the_app_answers_and_the_routes_are_there(
+    feishu: FeishuSandbox, tmp_path: Path, agent: Agent
+) -> None:
     interface = LarkInterface(target=agent, settings=settings_of(feishu, tmp_path))
     app = AgentOS(agents=[agent], interfaces=[interface], telemetry=False).get_app()
     async with living(app) as client:
@@ -70,8 +72,7 @@ async def test_an_agent_of_the_app_answers_and_the_routes_are_there(feishu: Feis
     assert feishu.connection_count == 0
 
 
-async def test_a_slow_run_of_the_app_is_stopped(feishu: FeishuSandbox, tmp_path: Path) -> None:
-    agent = an_agent(tmp_path)
+async def test_a_slow_run_of_the_app_is_stopped(feishu: FeishuSandbox, tmp_path: Path, agent: Agent) -> None:
     interface = FeishuInterface(target=agent, settings=settings_of(feishu, tmp_path))
     app = AgentOS(agents=[agent], interfaces=[interface], telemetry=False).get_app()
     async with living(app):
@@ -84,8 +85,9 @@ async def test_a_slow_run_of_the_app_is_stopped(feishu: FeishuSandbox, tmp_path:
         assert "Stopped" in (await answer_to(feishu, chat)).text
 
 
-async def test_two_apps_live_in_one_agentos_under_their_prefixes(feishu: FeishuSandbox, tmp_path: Path) -> None:
-    agent = an_agent(tmp_path)
+async def test_two_apps_live_in_one_agentos_under_their_prefixes(
+    feishu: FeishuSandbox, tmp_path: Path, agent: Agent
+) -> None:
     async with FeishuSandbox(salt="other") as other:
         interfaces = [
             LarkInterface(target=agent, settings=settings_of(feishu, tmp_path / "one"), prefix="/one"),
@@ -102,10 +104,12 @@ async def test_two_apps_live_in_one_agentos_under_their_prefixes(feishu: FeishuS
             assert not feishu.from_bot()
 
 
-async def test_it_connects_before_feishu_tells_it_who_it_is(feishu: FeishuSandbox, tmp_path: Path) -> None:
+async def test_it_connects_before_feishu_tells_it_who_it_is(
+    feishu: FeishuSandbox, tmp_path: Path, agent: Agent
+) -> None:
     """The console saves the long-connection mode only while the app is connected, published or not."""
     refusal = feishu.faults.fail("/open-apis/bot/v3/info", times=None, status=400, code=11205)
-    bridge = LarkInterface(target=an_agent(tmp_path), settings=settings_of(feishu, tmp_path)).bridge
+    bridge = LarkInterface(target=agent, settings=settings_of(feishu, tmp_path)).bridge
     async with bridge.running():
         await feishu.until_connected()
         assert not bridge.is_ready()
@@ -114,8 +118,7 @@ async def test_it_connects_before_feishu_tells_it_who_it_is(feishu: FeishuSandbo
         await feishu.until(lambda _: bridge.is_ready(), within_s=10)
 
 
-async def test_refused_settings_do_not_bring_the_app_down(feishu: FeishuSandbox, tmp_path: Path) -> None:
-    agent = an_agent(tmp_path)
+async def test_refused_settings_do_not_bring_the_app_down(feishu: FeishuSandbox, tmp_path: Path, agent: Agent) -> None:
     wrong = settings_of(feishu, tmp_path).model_copy(update={"feishu_app_id": "cli_other"})
     interface = LarkInterface(target=agent, settings=wrong)
     app = AgentOS(agents=[agent], interfaces=[interface], telemetry=False).get_app()
@@ -127,8 +130,8 @@ async def test_refused_settings_do_not_bring_the_app_down(feishu: FeishuSandbox,
         assert (await client.get("/agents")).status_code == 200, "the app itself goes on"
 
 
-def test_a_target_is_wrapped_by_what_it_is(feishu_settings: Settings, tmp_path: Path) -> None:
-    interface = LarkInterface(target=an_agent(tmp_path), settings=feishu_settings)
+def test_a_target_is_wrapped_by_what_it_is(feishu_settings: Settings, tmp_path: Path, agent: Agent) -> None:
+    interface = LarkInterface(target=agent, settings=feishu_settings)
     target = interface.bridge._target
     assert isinstance(target, LocalTarget)
     assert (target.type, target.id) == (TargetType.AGENT, "helper")
@@ -141,12 +144,14 @@ def test_what_is_no_target_is_refused(feishu_settings: Settings) -> None:
         LarkInterface(target="helper", settings=feishu_settings)
 
 
-def test_without_settings_the_environment_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_settings_the_environment_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agent: Agent
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("FEISHU_APP_ID", "FEISHU_APP_SECRET", "AGENTOS_URL"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(SettingsError) as caught:
-        LarkInterface(target=an_agent(tmp_path))
+        LarkInterface(target=agent)
     assert len(caught.value.problems) == 2, "an app with its own target needs no AgentOS"
 
 

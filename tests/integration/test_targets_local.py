@@ -1,7 +1,8 @@
 """agno objects in this process behind the same protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,16 @@ def component(target_type: TargetType, db: SqliteDb | None = None) -> Any:
     return Workflow(id="local-workflow", steps=[Step(name="only", agent=agent)], db=db, telemetry=False)
 
 
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SqliteDb]:
+    """Closed at the end: an open one is a ResourceWarning in whatever test comes later."""
+    with closing(SqliteDb(db_file=str(tmp_path / "local.sqlite3"))) as made:
+        yield made
+
+
 @pytest.fixture(params=TYPES)
-async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalTarget]:
-    local = LocalTarget(component(request.param, SqliteDb(db_file=str(tmp_path / "local.sqlite3"))))
+async def target(request: pytest.FixtureRequest, db: SqliteDb) -> AsyncIterator[LocalTarget]:
+    local = LocalTarget(component(request.param, db))
     yield local
     await local.aclose()
 
@@ -112,8 +120,7 @@ async def test_a_slow_run_is_cancelled(target: LocalTarget) -> None:
     assert await target.cancel("run-never", one.session_id) is CancelOutcome.NOT_FOUND
 
 
-async def test_a_run_is_found_in_memory_and_in_the_database(tmp_path: Path) -> None:
-    db = SqliteDb(db_file=str(tmp_path / "local.sqlite3"))
+async def test_a_run_is_found_in_memory_and_in_the_database(db: SqliteDb) -> None:
     one = request("repeat", "local-find")
     first = LocalTarget(component(TargetType.AGENT, db))
     await ask(first, one)
@@ -195,8 +202,7 @@ def test_agno_s_remote_objects_are_built_and_recognised(target_type: TargetType)
     assert type_of(built) is target_type
 
 
-async def test_a_paused_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
-    db = SqliteDb(db_file=str(tmp_path / "local.sqlite3"))
+async def test_a_paused_run_is_continued_where_it_stopped(db: SqliteDb) -> None:
     agent = component(TargetType.AGENT, db)
     agent.tools = [Function.from_callable(get_weather)]
     agent.tools[0].requires_confirmation = True
