@@ -172,6 +172,44 @@ async def test_tidying_up_that_takes_long_is_not_taken_for_a_lost_lease(
         await end(running)
 
 
+@pytest.mark.parametrize("effect", [False, True])
+async def test_a_database_that_fails_for_a_moment_ends_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effect: bool
+) -> None:
+    """However often: a job is not given up, nor its end called unknown, because of the disk."""
+    monkeypatch.setattr(runner_module, "RECOVER_S", 0.02)
+    monkeypatch.setattr(runner_module, "STORE_AGAIN_S", 0.01)
+    clock, calls = SettableClock(), list[str]()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        calls.append("handle")
+        if effect:
+            await lease.begin_effect("submit", lambda tx: None)
+        if effect or len(calls) <= 2 * runner_module.ATTEMPTS_MOST:
+            raise StoreError("the disk is full")
+        return Outcome()
+
+    async def reconcile(job: Job, lease: Lease) -> Outcome:
+        calls.append("reconcile")
+        if len(calls) <= 2 * runner_module.ATTEMPTS_MOST:
+            raise StoreError("the disk is full")
+        return Outcome()
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock, reconcile=reconcile)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        async with asyncio.timeout(10):
+            while not runner.finished:
+                clock.ms += 10
+                await asyncio.sleep(0.01)
+        assert runner.finished == {"test.done": 1}
+        assert calls[-1] == ("reconcile" if effect else "handle")
+        assert calls.count("handle") == (1 if effect else len(calls))
+        await runner.drain(1)
+        await end(running)
+
+
 def _impatient(wait: Any) -> Any:
     async def waits(tasks: Any, **more: Any) -> Any:
         more["timeout"] = min(more.get("timeout") or 1e9, 0.05) if "timeout" in more else None

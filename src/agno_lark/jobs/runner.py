@@ -23,6 +23,7 @@ RECOVER_S = 5.0
 POLL_S = 5.0  # a net only: wake-ups are direct, after the commit
 CLAIM_MOST = 64
 ATTEMPTS_MOST = 5
+STORE_AGAIN_S = 1.0
 BACK_OFF_MS = (500, 2_000, 10_000, 30_000)
 
 type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
@@ -188,6 +189,12 @@ class Runner:
         except LeaseLost:
             logger.warning("a job's lease was lost", extra={"action": "job_lease_lost", "job": job.id})
             return
+        except StoreError:  # logged by the store; no fault of the job's, so it is taken up again as after a crash
+            logger.warning("a job waits for the database", extra={"action": "job_store_failed", "job": job.id})
+            await asyncio.sleep(STORE_AGAIN_S)
+            with contextlib.suppress(StoreError):  # else its lease runs out
+                await self._store.transact(sql.release, job)
+            return
         await _shielded(self._record(job, outcome))
 
     async def _outcome(self, job: Job, lease: Lease) -> Outcome:
@@ -199,7 +206,7 @@ class Runner:
             return Outcome(state=JobState.UNKNOWN, error=f"interrupted after: {job.effect}")
         try:
             return await handle(job, lease)
-        except LeaseLost:
+        except (LeaseLost, StoreError):
             raise
         except Exception as error:  # the job border: whatever a handler did not foresee
             logger.exception(
@@ -218,6 +225,8 @@ class Runner:
             return outcome
         try:
             return await kind.give_up(job, outcome)
+        except StoreError:
+            raise
         except Exception:  # the job border once more: telling the person failed too
             logger.exception("nobody could be told that a job failed", extra={"action": "job_untold", "job": job.id})
             return outcome
