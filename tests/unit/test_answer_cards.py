@@ -258,6 +258,20 @@ def test_steps_are_folded_newest_kept() -> None:
     assert "newest" in text
 
 
+def test_no_card_is_larger_than_is_safe_whatever_others_call_things() -> None:
+    steps = tuple(
+        Step(id=f"{number}", kind=StepKind.TOOL, name="|\ud800" * 30_000, args="\x00字" * 30_000)
+        for number in range(40)
+    )
+    view = replace(DONE, text="字" * 5_600, steps=steps, run_id="r" * 36, state=RunState.FAILED)
+    parts = final_parts(ending(view, fault="internal", details="|" * 60_000), "zh")
+    cards = [part.card for part in parts] + [running_card(view, turn_id="t" * 36, lang="zh")]
+    cards.append(final_parts(ending(replace(DONE, state=RunState.PAUSED, pause_type="|\ud800" * 30_000)), "en")[0].card)
+    for card in cards:
+        assert len(json.dumps(card, ensure_ascii=False).encode()) <= 28_000
+        assert not check(card, strict=True)
+
+
 def test_the_stop_button_carries_the_turn() -> None:
     card = json.dumps(running_card(RunView(), turn_id="t1", lang="en"))
     assert '{"op": "turn.stop", "turn": "t1"}' in card

@@ -173,6 +173,8 @@ async def test_group_talk_that_does_not_mention_the_bot_costs_no_commit(open_doo
         ("／STATUS", {}, True),
         ("/help", {"mentions": [mention("ou_other")]}, False),
         ("/helpp", {}, False),
+        ("/new tell me a story", {}, False),
+        ("/cancel 1a2b3c4d", {}, True),
         ("/weather", {}, False),
     ],
 )

@@ -43,10 +43,12 @@ def admit_message(message: IncomingMessage, meant: MeantText, settings: Settings
 
 
 def _is_bare_command(message: IncomingMessage, meant: MeantText) -> bool:
-    """Only apps that are allowed to read all of a group get to see one."""
+    """Only apps that may read all of a group get to see one. Words behind `/new` would start a run: they need a
+    mention, as all talk does."""
     if message.mentions or meant.mentions_all or message.message_type not in ("text", "post"):
         return False
-    return isinstance(parse_command(meant.text), ParsedCommand)
+    command = parse_command(meant.text)
+    return isinstance(command, ParsedCommand) and (not command.rest or command.name == "cancel")
 
 
 def may_stop(row: RunRow, click: CardClick, settings: Settings) -> bool:

@@ -13,7 +13,8 @@ ANSWER_ID = "answer"
 STOP = "turn.stop"
 _SHOWN_CHARS = PART_BYTES + 4_000  # more than one part holds: what is beyond does not show while it streams
 _PANEL_BYTES = 4_000
-_DETAIL_CHARS = 1_200
+_DETAIL_BYTES = 3_000
+_NAME_BYTES, _ARGS_BYTES = 300, 600
 _MARKS = {
     StepState.RUNNING: "…",
     StepState.DONE: "✓",
@@ -54,7 +55,7 @@ def answer_text(view: RunView, lang: Lang) -> str:
 
 def frame(view: RunView, *, stopping: bool) -> tuple[object, ...]:
     """All of a running card but its text, for comparing: where it differs, the whole card has to be written."""
-    return (tuple((step.name, step.args, step.state) for step in view.steps), bool(view.reasoning), stopping)
+    return (tuple((step.name, step.args, step.state) for step in view.steps), stopping)
 
 
 def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = False, streaming: bool = True) -> Card:
@@ -84,8 +85,7 @@ def _final_part(ending: Ending, lang: Lang, text: str, number: int, count: int) 
     rich += [markdown(text, ANSWER_ID)] if text else []
     rich += notes
     if is_last and ending.details:
-        details = plain(showable(ending.details[:_DETAIL_CHARS]))
-        rich.append(folded(say("fault.details", lang), "details", details))
+        rich.append(folded(say("fault.details", lang), "details", _clipped(ending.details, _DETAIL_BYTES)))
     summary = _summary(ending, lang)
     return FinalPart(
         card=card([*rich, state_element], summary=summary),
@@ -102,14 +102,22 @@ def _panels(view: RunView, lang: Lang) -> list[Element]:
     return [folded(title, "steps", _step_lines(view.steps))]
 
 
+def _clipped(text: str, most_bytes: int) -> str:
+    """Words of others in a place of their own: nothing in them is Markdown, and they take no more room than given."""
+    shown = showable(text[:most_bytes])
+    while json_bytes(plain(shown)) > most_bytes:
+        shown = shown[: len(shown) * 3 // 4]
+    return plain(shown) + ("…" if len(shown) < len(text) else "")
+
+
 def _step_lines(steps: tuple[Step, ...]) -> str:
     """The newest steps that fit, oldest of them first."""
     lines: list[str] = []
     size = 0
     for step in reversed(steps):
         indent = "    " if step.parent else ""
-        args = f" {grey(step.args[:120])}" if step.args else ""
-        line = f"{indent}- {_MARKS[step.state]} {plain(showable(step.name))}{showable(args)}"
+        args = f" <font color='grey'>{_clipped(step.args, _ARGS_BYTES)}</font>" if step.args else ""
+        line = f"{indent}- {_MARKS[step.state]} {_clipped(step.name, _NAME_BYTES)}{args}"
         size += json_bytes(line) + 2
         if size > _PANEL_BYTES and lines:
             lines.append("- …")
@@ -126,7 +134,7 @@ def _sentences(ending: Ending, lang: Lang) -> list[str]:
         return [say(f"fault.{ending.fault}", lang)]
     view = ending.view
     if view.state is RunState.PAUSED:
-        return [say("turn.paused.body", lang, kind=plain(view.pause_type or "?"))]
+        return [say("turn.paused.body", lang, kind=_clipped(view.pause_type or "?", _NAME_BYTES))]
     if view.text.strip():
         return []
     return [say("turn.cancelled.body" if view.state is RunState.CANCELLED else "turn.empty", lang)]

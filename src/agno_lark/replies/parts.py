@@ -22,7 +22,7 @@ __all__ = [
     "split_answer",
 ]
 
-PART_BYTES = 18_000  # of an answer's text in one card: leaves room for steps, reasoning and the frame
+PART_BYTES = 17_000  # of an answer's text in one card: leaves room for steps, reasoning and the frame
 PART_TABLES = 3
 
 # Blocks alone are asked for: reading inline marks as well takes half a second for 20 KB of brackets.

@@ -54,7 +54,7 @@ CREATE INDEX lanes_ready ON lanes (queue, ready_ms, head_seq) WHERE ready_ms IS 
 -- A turn and its run. turn_id is the job's id; run_id is AgentOS's.
 CREATE TABLE runs (
     turn_id TEXT PRIMARY KEY,
-    run_id TEXT UNIQUE,
+    run_id TEXT,
     seq BIGINT NOT NULL, -- the job's: the order of acceptance
     scope TEXT NOT NULL,
     generation BIGINT NOT NULL,
@@ -81,6 +81,7 @@ CREATE TABLE runs (
     card_sequence BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX runs_by_scope ON runs (scope, seq);
+CREATE INDEX runs_by_run_id ON runs (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX runs_by_session ON runs (session_id, seq);
 CREATE INDEX runs_by_requester ON runs (requester, seq);
 CREATE INDEX runs_active ON runs (state, scope) WHERE finished_ms IS NULL;
