@@ -46,6 +46,10 @@ def test_where_the_bytes_are_cut_does_not_matter(cuts: list[int], end: str) -> N
     assert len(frames(wire)) == 2
 
 
+def test_an_empty_chunk_between_cr_and_lf_changes_nothing() -> None:
+    assert frames(b"data: 1\r", b"", b"\ndata: 2\r\n\r\n") == [SseFrame(event="message", data="1\n2")]
+
+
 def test_an_event_without_end_is_refused() -> None:
     with pytest.raises(SseTooLong):
         SseParser(max_frame_bytes=100).feed(b"data: xxxxx\n" * 50)

@@ -42,9 +42,10 @@ class SseParser:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[SseFrame]:
-        if self._after_cr and chunk:
+        if not chunk:
+            return []
+        if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
-            self._after_cr = False
         self._after_cr = chunk.endswith(b"\r")
         *lines, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         if len(self._rest) > self._max:
