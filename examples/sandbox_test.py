@@ -1,7 +1,5 @@
 """A test of a bot against a local Feishu, without app, key or network: `uv run pytest examples/sandbox_test.py`."""
 
-
-
 import asyncio
 from contextlib import closing
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The examples run as their first lines say."""
 
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,18 @@ import pytest
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.bridge_fixtures import answer_to
+from tests.demo_agentos_fixtures import demo_agentos, free_port
 from tools.readme_tables import ROOT
 
 MARTA = "Marta Weiss"
+TOKEN = "the right one"
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[DemoAgentOS]:
+    """A demo AgentOS that asks for TOKEN."""
+    with demo_agentos(token=TOKEN) as demo:
+        yield demo
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +76,41 @@ def test_the_remote_example_tells_what_is_missing(
         monkeypatch.delenv(name, raising=False)
     assert example("remote.py")["main"]() == 2
     assert "AGENTOS_URL: missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["agent", "team", "workflow"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"AGENTOS_TOKEN": "another"}, "AGENTOS_TOKEN must be its OS_SECURITY_KEY"),
+        ({"AGENTOS_TARGET_ID": "nobody"}, "/config for its ids"),
+        ({"AGENTOS_URL": ""}, "is the AgentOS running there"),
+    ],
+)
+def test_the_remote_example_says_in_one_sentence_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    guarded: DemoAgentOS,
+    kind: str,
+    wrong: dict[str, str],
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.argv", ["remote.py", "hello"])
+    right = {
+        "FEISHU_APP_ID": "cli_x",
+        "FEISHU_APP_SECRET": "x",
+        "AGENTOS_URL": guarded.url,
+        "AGENTOS_TOKEN": TOKEN,
+        "AGENTOS_TARGET_TYPE": kind,
+        "AGENTOS_TARGET_ID": f"demo-{kind}",
+    }
+    for name, value in (right | wrong).items():
+        monkeypatch.setenv(name, value or f"http://127.0.0.1:{free_port()}")
+    assert example("remote.py")["main"]() == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert len(err.splitlines()) == 1
 
 
 async def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
