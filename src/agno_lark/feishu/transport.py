@@ -5,6 +5,7 @@ import ssl
 
 import httpx
 
+from agno_lark.feishu.aiohttp_transport import AiohttpTransport
 from agno_lark.feishu.proxy import proxy_for
 
 __all__ = ["USER_AGENT", "http_client", "tls_context"]
@@ -18,15 +19,32 @@ def tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def http_client(base_url: str, *, timeout_s: float, connect_timeout_s: float = 10.0) -> httpx.AsyncClient:
-    """A pool of kept-alive HTTP/1.1 connections. The caller closes it."""
+def http_client(
+    base_url: str,
+    *,
+    timeout_s: float,
+    connect_timeout_s: float = 10.0,
+    max_connections: int | None = 64,
+    keepalive_s: float = 30.0,
+) -> httpx.AsyncClient:
+    """A pool of kept-alive HTTP/1.1 connections, to be closed by the caller. aiohttp carries it, but for proxies, whose
+    kinds httpx knows better."""
+    # httpx's own reading of the environment differs from what websockets does (feishu.proxy decides for both).
+    proxy = proxy_for(base_url)
+    timeout = httpx.Timeout(timeout_s, connect=min(connect_timeout_s, timeout_s), pool=None)
+    headers = {"User-Agent": USER_AGENT}
+    if proxy is None:
+        carrier = AiohttpTransport(verify=tls_context(), max_connections=max_connections, keepalive_s=keepalive_s)
+        return httpx.AsyncClient(
+            base_url=base_url, transport=carrier, trust_env=False, timeout=timeout, headers=headers
+        )
+    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=32, keepalive_expiry=keepalive_s)
     return httpx.AsyncClient(
         base_url=base_url,
         verify=tls_context(),
-        # httpx's own reading of the environment differs from what websockets does (feishu.proxy decides for both).
         trust_env=False,
-        proxy=proxy_for(base_url),
-        timeout=httpx.Timeout(timeout_s, connect=min(connect_timeout_s, timeout_s)),
-        limits=httpx.Limits(max_connections=64, max_keepalive_connections=32, keepalive_expiry=30.0),
-        headers={"User-Agent": USER_AGENT},
+        proxy=proxy,
+        timeout=timeout,
+        limits=limits,
+        headers=headers,
     )

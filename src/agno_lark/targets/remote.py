@@ -15,8 +15,7 @@ import httpx
 
 from agno_lark.clock import Clock, SystemClock
 from agno_lark.errors import TargetError
-from agno_lark.feishu.proxy import proxy_for
-from agno_lark.feishu.transport import tls_context
+from agno_lark.feishu.transport import http_client
 from agno_lark.targets.faults import fault_of_frame, fault_of_status, fault_of_transport
 from agno_lark.targets.follow import follow
 from agno_lark.targets.protocol import (
@@ -77,13 +76,9 @@ class RemoteTarget:
         self._runs = f"{self._base}/{target_type.value}s/{quote(target_id, safe='')}/runs"
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._owned = client is None
-        self._client = client or httpx.AsyncClient(
-            # One reading of the proxy settings for everything the bridge calls; this machine is never proxied.
-            trust_env=False,
-            proxy=proxy_for(self._base),
-            verify=tls_context(),
-            # Streams stay open as long as runs do: no cap. Idle connections go before the server closes them.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=3.0),
+        # Streams stay open as long as runs do: no cap. Idle connections go before the server closes them.
+        self._client = client or http_client(
+            self._base, timeout_s=_ANSWER_TIMEOUT_S, max_connections=None, keepalive_s=3.0
         )
         self._limits = limits or FollowLimits()
         self._clock = clock or SystemClock()
