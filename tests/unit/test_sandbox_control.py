@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from agno_lark.sandbox.control_asks import VERBS
+from agno_lark.sandbox.server import build_app
 from agno_lark.testing import FeishuSandbox
 from tests.sandbox_fixtures import Bot, Json, sandbox_and_bot, stream_card, until
 
@@ -82,6 +83,9 @@ async def test_a_message_is_told_with_its_whole_history() -> None:
         ("recall", {"person": MARTA, "message_id": "om_none"}, 404, "no message"),
         ("send_file", {"person": MARTA, "chat_id": "Team", "data": "%"}, 400, "base64"),
         ("fail", {"path": "*", "times": 0}, 400, "times"),
+        ("recall", {"person": MARTA, "message": "om_1"}, 400, "It takes: person, message_id"),
+        ("send_file", {"person": MARTA}, 400, "It takes: person, chat_id, data, [name], [kind], [in_thread]"),
+        ("clear_faults", {"path": "*"}, 400, "It takes: no fields"),
     ],
 )
 async def test_a_wrong_ask_is_answered_with_a_clear_error(verb: str, fields: Json, status: int, said: str) -> None:
@@ -89,6 +93,33 @@ async def test_a_wrong_ask_is_answered_with_a_clear_error(verb: str, fields: Jso
         answer = await bot.http.post(f"/sandbox/control/{verb}", json=fields)
         assert answer.status_code == status
         assert said in answer.json()["error"]
+
+
+@pytest.mark.parametrize("arrived", [[], [b'{"content": "half'], [b'{"content": "x", "sequence": 2}']])
+async def test_a_call_whose_caller_left_before_its_end_is_not_carried_out(arrived: list[bytes]) -> None:
+    async with sandbox_and_bot() as (feishu, bot):
+        card_id, _ = await bot.show_card(stream_card())
+        path = f"/open-apis/cardkit/v1/cards/{card_id}/elements/answer/content"
+        counted, answered = dict(feishu.world.counts), list[Any]()
+        coming = [{"type": "http.request", "body": piece, "more_body": True} for piece in arrived]
+        coming.append({"type": "http.disconnect"})
+
+        async def receive() -> Any:
+            return coming.pop(0)
+
+        async def send(message: Any) -> None:
+            answered.append(message)
+
+        token = f"Bearer {bot.token}".encode()
+        scope = {
+            "type": "http",
+            "method": "PUT",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"authorization", token)],
+        }
+        await build_app(feishu._feishu)(scope, receive, send)
+        assert (answered, dict(feishu.world.counts)) == ([], counted)
 
 
 async def test_other_sites_forms_cannot_ask() -> None:

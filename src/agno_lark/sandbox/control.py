@@ -40,7 +40,8 @@ def control_router(feishu: LocalFeishu) -> APIRouter:
             body = json.loads(await request.body() or b"{}")
             return JSONResponse({"ok": True, **await ask.model_validate(body).run(feishu)})
         except ValidationError as error:
-            return _error(400, f"{verb}: " + "; ".join(_field(problem) for problem in error.errors()))
+            wrong = "; ".join(_field(problem) for problem in error.errors())
+            return _error(400, f"{verb}: {wrong}. It takes: {ask.fields_told()}")
         except UnknownThing as error:
             return _error(404, str(error))
         except ValueError:

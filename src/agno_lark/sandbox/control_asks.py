@@ -31,6 +31,12 @@ class Ask(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     verb: ClassVar[str]
 
+    @classmethod
+    def fields_told(cls) -> str:
+        """Its fields in order, those that may be left out in brackets; "no fields" where there are none."""
+        shown = [name if field.is_required() else f"[{name}]" for name, field in cls.model_fields.items()]
+        return ", ".join(shown) or "no fields"
+
     async def run(self, feishu: LocalFeishu) -> Json:
         raise NotImplementedError
 

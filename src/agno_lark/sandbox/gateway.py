@@ -49,6 +49,8 @@ class Gateway:
 
     async def _platform(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw = await _body(receive)
+        if raw is None:
+            return  # nobody waits for an answer, and half a body asks for nothing
         method, path = scope["method"], scope["path"]
         answer: Answer | None = None
         for fault in self._feishu.faults.take(method, path):
@@ -124,12 +126,13 @@ def _faulty(fault: HttpFault) -> Answer:
     return Answer(body={"code": fault.code, "msg": fault.message}, status=status, headers=fault.headers)
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body, or None where the client went away before its end."""
     pieces: list[bytes] = []
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return b"".join(pieces)
+            return None
         pieces.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(pieces)
