@@ -198,7 +198,8 @@ def test_a_card_is_previewed_by_its_summary(world: World, team: Chat) -> None:
 
 def test_people_and_chats_are_found_by_id_name_or_kind(world: World, team: Chat) -> None:
     marta = person_of(world, MARTA)
-    assert person_of(world, None) is world.people[0]
+    assert person_of(world, None) is marta
+    assert person_of(world, None, "zh") is world.person(LIN)
     assert person_of(world, marta.open_id) is marta
     assert chat_of(world, marta, None) is world.direct_chat(marta)
     assert chat_of(world, marta, "group") is team

@@ -1,6 +1,7 @@
 """The page's routes: what they answer, how they refuse, and what browsers are told to forbid."""
 
 import asyncio
+import html
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -51,6 +52,32 @@ async def test_the_page_is_complete_and_forbids_what_it_does_not_need(client: ht
     text = read_html(answer.text).text
     for word in ("当前身份", LIN, MARTA, TOM, "Helper", "Team", "Topics", "/help"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("accepted", "who"),
+    [
+        ("en-GB,en;q=0.9", MARTA),
+        ("zh-CN,zh;q=0.9,en;q=0.8", LIN),
+        ("zh", LIN),
+        ("zh-TW,en", LIN),
+        ("en,zh", MARTA),
+        ("de-DE,de;q=0.9,en;q=0.5,zh;q=0.6", LIN),
+        ("de", MARTA),
+        ("zh;q=0", MARTA),
+        ("zh;q=nan, *", MARTA),
+        ("", MARTA),
+    ],
+)
+async def test_the_page_opens_as_somebody_who_speaks_the_browsers_language(
+    client: httpx.AsyncClient, world: World, accepted: str, who: str
+) -> None:
+    page = await client.get("/", headers={"Accept-Language": accepted})
+    language = {LIN: "zh", MARTA: "en"}[who]
+    assert f'<html lang="{language}' in page.text
+    assert f'"person":"{world.person(who).open_id}"' in html.unescape(page.text)
+    asked = await client.get("/", params={"person": TOM}, headers={"Accept-Language": accepted})
+    assert f'"person":"{world.person(TOM).open_id}"' in html.unescape(asked.text), "whoever is asked for is shown"
 
 
 async def test_everything_the_page_names_is_served_here(client: httpx.AsyncClient) -> None:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, UploadFile
-from fastapi.params import Depends, Form, Query
+from fastapi.params import Depends, Form, Header, Query
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -75,11 +75,11 @@ def _add_views(router: APIRouter, world: World) -> None:
     template = _templates().get_template("page.html")  # once: reading files would hold up the event loop
     static = _static_files()
 
-    def who(person: str | None = None) -> Person:
-        return person_of(world, person)
+    def who(person: str | None = None, accept_language: Annotated[str, Header()] = "") -> Person:
+        return person_of(world, person, accept_language)
 
-    def where(person: str | None = None, chat: str | None = None) -> Chat:
-        return chat_of(world, person_of(world, person), chat)
+    def where(person: Annotated[Person, Depends(who)], chat: str | None = None) -> Chat:
+        return chat_of(world, person, chat)
 
     @router.get("/")
     async def page(

@@ -1,7 +1,9 @@
 """The page's parts as values: who there is, which chats a person has, and a conversation as HTML."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -31,9 +33,28 @@ class ChatLine:
     last_ms: int
 
 
-def person_of(world: World, who: str | None) -> Person:
-    """The person asked for, by open_id or name; the first one otherwise. Raises UnknownThing."""
-    return world.person(who) if who else world.people[0]
+def person_of(world: World, who: str | None, accepted: str = "") -> Person:
+    """The person asked for, by open_id or name; otherwise the first one who speaks what the browser's reader does.
+
+    `accepted`: the Accept-Language header. Raises UnknownThing.
+    """
+    if who:
+        return world.person(who)
+    language = language_of(accepted)
+    return next((each for each in world.people if each.language == language), world.people[0])
+
+
+def language_of(accepted: str) -> Literal["zh", "en"]:
+    """The one of our languages that an Accept-Language header likes best; English where it names neither."""
+    liked: tuple[float, str] = (0.0, "en")
+    for each in accepted.split(","):
+        tag, _, quality = each.partition(";")
+        found = re.fullmatch(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*", quality)
+        weight = float(found[1]) if found else 0.0 if quality else 1.0
+        language = tag.strip().lower().partition("-")[0]
+        if weight > liked[0] and language in ("zh", "en"):
+            liked = (weight, language)
+    return "zh" if liked[1] == "zh" else "en"
 
 
 def chat_of(world: World, person: Person, which: str | None) -> Chat:
