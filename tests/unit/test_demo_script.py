@@ -1,5 +1,7 @@
 """What the demo agents say."""
 
+import re
+
 import pytest
 
 from agno_lark.sandbox.demo_script import Ask, Call, Fail, Role, Say, Think, Wait, calculate, forecast, script
@@ -33,6 +35,11 @@ def test_the_weather_is_looked_up(message: str, city: str) -> None:
     assert calls(message) == [Call(tool="get_weather", args={"city": city})]
     assert forecast(city) in spoken(message, results=(forecast(city),))
     assert calls(message, results=("sunny",)) == []
+
+
+def test_the_weather_is_told_in_the_language_of_the_question() -> None:
+    assert not re.search("[A-Za-z]", forecast("上海").removesuffix("C"))
+    assert re.fullmatch(r"Rome: [a-z ]+, \d+ °C", forecast("Rome"))
 
 
 @pytest.mark.parametrize(

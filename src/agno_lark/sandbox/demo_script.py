@@ -109,9 +109,12 @@ def calculate(expression: str) -> str:
 
 
 def forecast(city: str) -> str:
-    """The weather in a city, made up, the same every time."""
-    kind = ("sunny", "cloudy", "light rain")[sum(map(ord, city)) % 3]
-    return f"{city}: {kind}, {15 + sum(map(ord, city)) % 15} °C"
+    """The weather in a city, made up, the same every time; in the language of the city's name."""
+    total = sum(map(ord, city))
+    degrees = 15 + total % 15
+    if _zh(city):
+        return f"{city}{('晴', '多云', '小雨')[total % 3]}，{degrees} °C"
+    return f"{city}: {('sunny', 'cloudy', 'light rain')[total % 3]}, {degrees} °C"
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
