@@ -167,7 +167,13 @@ class Bridge:
             stopping=turns.stopping,
         )
         kinds = (
-            JobKind(name=TURN, handle=turns.handle, reconcile=turns.reconcile, give_up=turns.give_up),
+            JobKind(
+                name=TURN,
+                prepare=turns.prepare,
+                handle=turns.handle,
+                reconcile=turns.reconcile,
+                give_up=turns.give_up,
+            ),
             JobKind(name=COMMAND, handle=commands.command),
             JobKind(name=SAY, handle=commands.say),
             JobKind(name=STOP_RUN, handle=commands.stop_run),

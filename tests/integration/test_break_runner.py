@@ -93,7 +93,7 @@ async def test_what_is_claimed_while_a_stop_begins_is_left_for_the_next_start(
 
         async def slow_claim(queue: Queue, most: int) -> Any:
             claimed = await claim(queue, most)
-            if claimed.jobs:
+            if claimed[0].jobs:
                 holding.set()
                 await let_go.wait()
             return claimed

@@ -17,6 +17,7 @@ from agno_lark.jobs import (
     LeaseLost,
     NewJob,
     Outcome,
+    Prepared,
     Queue,
     Runner,
     begin_effect,
@@ -365,3 +366,21 @@ async def test_tidying_up_comes_after_the_outcome_and_may_fail(tmp_path: Path) -
         await store.transact(enqueue, new("2"))
         await bench.until("2", "done")
     assert tidied[0] == "done"
+
+
+async def test_what_is_prepared_in_the_claim_is_committed_with_it(tmp_path: Path) -> None:
+    seen: list[tuple[Any, bool]] = []
+
+    def prepare(tx: Tx, job: Job) -> Prepared:
+        begin_effect(tx, job, "submit")
+        return Prepared(value=job.payload["n"], effect_begun=True)
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        rows = await store.read("SELECT state, effect FROM jobs")
+        seen.append((lease.prepared, [tuple(row) for row in rows] == [("running", "submit")]))
+        raise RuntimeError("boom")
+
+    async with Store.open(tmp_path / "s") as store, Bench(store, handle, prepare=prepare) as bench:
+        await store.transact(enqueue, new("1"))
+        await bench.until("1", "unknown")
+    assert seen == [("1", True)], "with an effect begun it is not tried again"

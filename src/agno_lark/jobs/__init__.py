@@ -20,7 +20,7 @@ from agno_lark.jobs.queue import (
     release,
     void_former_life,
 )
-from agno_lark.jobs.runner import JobKind, Lease, Runner
+from agno_lark.jobs.runner import JobKind, Lease, Prepared, Runner
 
 __all__ = [
     "TRANSITIONS",
@@ -31,6 +31,7 @@ __all__ = [
     "LeaseLost",
     "NewJob",
     "Outcome",
+    "Prepared",
     "Queue",
     "Runner",
     "begin_effect",

@@ -13,7 +13,7 @@ from agno_lark.jobs import queue as sql
 from agno_lark.jobs.job import Job, JobState, LeaseLost, Outcome, Queue
 from agno_lark.store import Store, Tx
 
-__all__ = ["JobKind", "Lease", "Runner"]
+__all__ = ["JobKind", "Lease", "Prepared", "Runner"]
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ LEASE_MS = 30_000
 HEARTBEAT_S = LEASE_MS / 3_000  # three chances to prolong before a lease runs out
 RECOVER_S = 5.0
 POLL_S = 5.0  # a net only: wake-ups are direct, after the commit
-CLAIM_MOST = 64
+CLAIM_MOST = 16
 ATTEMPTS_MOST = 5
 STORE_AGAIN_S = 1.0
 BACK_OFF_MS = (500, 2_000, 10_000, 30_000)
@@ -30,16 +30,26 @@ type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """What `prepare` found, and whether it recorded an effect (with `jobs.begin_effect`)."""
+
+    value: Any = None
+    effect_begun: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class JobKind:
     """What to do with jobs of one kind.
 
     `reconcile` gets the jobs whose former holder had begun an effect; without one such a job ends as unknown. `give_up`
     gets a job that ends because its handler failed in a way it did not foresee, to tell the person; what it returns is
-    the outcome.
+    the outcome. `prepare(tx, job)` runs in the transaction that claims a job for `handle`: what that would read, or
+    record, first of all, without a commit of its own; `handle` finds the result in `lease.prepared`.
     """
 
     name: str
     handle: Handler
+    prepare: Callable[[Tx, Job], Prepared] | None = None
     reconcile: Handler | None = None
     give_up: Callable[[Job, Outcome], Awaitable[Outcome]] | None = None
 
@@ -47,10 +57,11 @@ class JobKind:
 class Lease:
     """What a handler may do under its lease besides working."""
 
-    def __init__(self, store: Store, job: Job) -> None:
+    def __init__(self, store: Store, job: Job, prepared: Prepared) -> None:
         self._store = store
         self._job = job
-        self.effect_begun = job.effect is not None
+        self.prepared = prepared.value
+        self.effect_begun = job.effect is not None or prepared.effect_begun
 
     async def begin_effect[**P, T](
         self, effect: str, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
@@ -144,13 +155,13 @@ class Runner:
             most = min(CLAIM_MOST, self._places[queue] - len(self._work[queue]))
             wait_s = POLL_S
             if most > 0:
-                claimed = await self._claim(queue, most)
+                claimed, prepared = await self._claim(queue, most)
                 if self._stopping.is_set():  # meanwhile: nobody would wait for them, the next start takes them up
                     for job in claimed.jobs:
                         await self._store.transact(sql.release, job)
                     return
                 for job in claimed.jobs:
-                    self._start(job)
+                    self._start(job, prepared.get(job.id))
                 if len(claimed.jobs) == most:
                     continue
                 if claimed.next_ready_ms is not None:
@@ -158,17 +169,24 @@ class Runner:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), wait_s)
 
-    async def _claim(self, queue: Queue, most: int) -> sql.Claimed:
+    async def _claim(self, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
         try:
-            return await self._store.transact(
-                sql.claim, queue, self._instance_id, self._ids.new, most=most, lease_ms=LEASE_MS
-            )
+            return await self._store.transact(self._claim_and_prepare, queue, most)
         except StoreError:  # logged by the store; the disk may come back
             await asyncio.sleep(1)
-            return sql.Claimed(jobs=(), next_ready_ms=None)
+            return sql.Claimed(jobs=(), next_ready_ms=None), {}
 
-    def _start(self, job: Job) -> None:
-        task = asyncio.create_task(self._work_on(job), name=f"job-{job.kind}-{job.id}")
+    def _claim_and_prepare(self, tx: Tx, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
+        claimed = sql.claim(tx, queue, self._instance_id, self._ids.new, most=most, lease_ms=LEASE_MS)
+        prepared = {}
+        for job in claimed.jobs:
+            kind = self._kinds.get(job.kind)
+            if kind is not None and kind.prepare is not None:
+                prepared[job.id] = kind.prepare(tx, job)
+        return claimed, prepared
+
+    def _start(self, job: Job, prepared: Prepared | None = None) -> None:
+        task = asyncio.create_task(self._work_on(job, prepared or Prepared()), name=f"job-{job.kind}-{job.id}")
         self._work[job.queue][job.id] = work = _Work(job, task)
         task.add_done_callback(lambda _: self._ended(work))
 
@@ -178,8 +196,8 @@ class Runner:
             del works[job.id]
         self._wake[job.queue].set()
 
-    async def _work_on(self, job: Job) -> None:
-        lease = Lease(self._store, job)
+    async def _work_on(self, job: Job, prepared: Prepared) -> None:
+        lease = Lease(self._store, job, prepared)
         try:
             outcome = await self._outcome(job, lease)
         except asyncio.CancelledError:

@@ -13,6 +13,7 @@ __all__ = ["TAKEN", "Reactions"]
 
 logger = logging.getLogger(__name__)
 
+AFTER_S = 0.05  # the acknowledgement and the run go first
 TAKEN = "OnIt"  # Feishu's emoji key: a person at work
 CLOSE_S = 2.0
 
@@ -57,6 +58,7 @@ class Reactions:
                 await asyncio.wait(late)
 
     async def _add(self, turn_id: str, message_id: str) -> str | None:
+        await asyncio.sleep(AFTER_S)
         try:
             reaction_id = await self._api.add_reaction(message_id, TAKEN)
         except CallRefused as error:

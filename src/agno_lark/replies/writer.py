@@ -25,6 +25,7 @@ __all__ = ["CardMemory", "CardWriter"]
 
 logger = logging.getLogger(__name__)
 
+AFTER_S = 0.02  # the run's submission goes first
 GAP_S = 0.25  # between two updates of one card: calm to read, and room for other cards under the app's limits
 SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream any more
 LONG_CHARS = 20_000
@@ -140,6 +141,10 @@ class CardWriter:
         self._task = None
 
     async def _follow(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), AFTER_S)
+        if self._ended.is_set() and self._memory.card_id is None:
+            return  # the answer is there before the card: finish() sends it as it is
         try:
             await self._open()
         except (CallRefused, StoreError) as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agno_lark.clock import Clock, Ids
 from agno_lark.errors import FeishuApiError, StoreError, TargetError
-from agno_lark.jobs import Job, JobState, Lease, Outcome
+from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect
 from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions
 from agno_lark.store import Store, Tx
 from agno_lark.targets import FaultReason, RunRef, RunRequest, RunState, RunView, Target, fold
@@ -25,10 +25,6 @@ LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
 
 type OpenCard = Callable[[Place, CardMemory, RunRow], CardWriter]
-
-
-class _StopRequested(Exception):
-    """Somebody asked to stop the turn before it was submitted."""
 
 
 @dataclass(slots=True)
@@ -54,15 +50,24 @@ class TurnHandler:
         self._ids = ids
         self._active: dict[str, _Turn] = {}
 
+    def prepare(self, tx: Tx, job: Job) -> Prepared:
+        """In the claim's own transaction: the run's id is minted and its submission recorded, so that nothing but that
+        one commit lies between a turn's time and its run. A turn that somebody stopped meanwhile is not submitted."""
+        row = rows.run_of_turn(tx, job.id)
+        run_id = self._ids.new()
+        if row is None or not rows.mark_submitted(tx, job.id, run_id):
+            return Prepared(value=(row, None))
+        begin_effect(tx, job, "submit")
+        return Prepared(value=(row, run_id), effect_begun=True)
+
     async def handle(self, job: Job, lease: Lease) -> Outcome:
         """A turn whose run has not been handed over yet."""
-        row = await self._row(job)
+        row, run_id = lease.prepared
+        if row is None:
+            raise _no_row(job)
         turn = self._begin(row)
         try:
-            run_id = self._ids.new()
-            try:
-                await lease.begin_effect("submit", _submit, row.turn_id, run_id)
-            except _StopRequested:
+            if run_id is None:
                 turn.view = RunView(state=RunState.CANCELLED)
                 return await self._end(turn, RunPhase.CANCELLED)
             return await self._follow(turn, _request(row, run_id, job))
@@ -112,10 +117,14 @@ class TurnHandler:
             turn.card.stopping()
 
     async def _row(self, job: Job) -> RunRow:
-        row = await self._store.transact(rows.run_of_turn, job.id)
+        row = await self._read_row(job.id)
         if row is None:
-            raise LookupError(f"turn {job.id} has a job but no row in runs")
+            raise _no_row(job)
         return row
+
+    async def _read_row(self, turn_id: str) -> RunRow | None:
+        found = await self._store.read(rows.BY_TURN, {"turn": turn_id})
+        return RunRow.from_row(found[0]) if found else None
 
     def _begin(self, row: RunRow) -> _Turn:
         place = Place(chat_id=row.chat_id, message_id=row.message_id, thread_id=row.thread_id)
@@ -243,7 +252,7 @@ class TurnHandler:
         )
 
     async def _tidy_up(self, turn: _Turn) -> None:
-        row = await self._store.transact(rows.run_of_turn, turn.row.turn_id)
+        row = await self._read_row(turn.row.turn_id)
         reaction_id = row.reaction_id if row else None
         await self._reactions.clear(turn.row.turn_id, turn.row.message_id, reaction_id)
         await turn.card.close_streaming()
@@ -254,9 +263,8 @@ def _is_shared(row: RunRow) -> bool:
     return row.chat_type != "p2p" and not row.scope.endswith(f":user:{row.requester}")
 
 
-def _submit(tx: Tx, turn_id: str, run_id: str) -> None:
-    if not rows.mark_submitted(tx, turn_id, run_id):
-        raise _StopRequested(turn_id)
+def _no_row(job: Job) -> LookupError:
+    return LookupError(f"turn {job.id} has a job but no row in runs")
 
 
 def _close(tx: Tx, turn_id: str, phase: RunPhase, fault: str | None) -> None:

@@ -8,6 +8,7 @@ from agno_lark.locale import Lang
 from agno_lark.store import Row, Tx
 
 __all__ = [
+    "BY_TURN",
     "OVER",
     "RUN_TRANSITIONS",
     "NewRun",
