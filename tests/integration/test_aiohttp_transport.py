@@ -104,11 +104,10 @@ async def test_a_body_arrives_as_it_is_sent_and_a_cut_in_it_is_seen() -> None:
             await asyncio.sleep(0.05)
 
     async with talking_to(stream) as client, client.stream("GET", "/") as response:
-        pieces: list[bytes] = []
+        chunks = response.aiter_raw()
+        assert [await anext(chunks), await anext(chunks)] == [b"one", b"two"]
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            async for piece in response.aiter_raw():
-                pieces += [piece]
-        assert pieces == [b"one", b"two"]
+            await anext(chunks)
 
 
 async def test_compressed_answers_forms_and_headers_are_httpx_s_own() -> None:
