@@ -7,9 +7,10 @@ ENV UV_PROJECT_ENVIRONMENT=/opt/agno-lark \
     UV_COMPILE_BYTECODE=1
 RUN pip install --no-cache-dir "uv>=0.7,<1"
 WORKDIR /src
-# Dependencies first: this layer is only built anew when the lock file changes.
-COPY pyproject.toml uv.lock .python-version README.md LICENSE ./
+# Dependencies first: this layer is built anew only when one of these three files changes.
+COPY pyproject.toml uv.lock .python-version ./
 RUN uv sync --frozen --no-dev --no-install-project
+COPY README.md LICENSE ./
 COPY src ./src
 RUN uv sync --frozen --no-dev --no-editable
 

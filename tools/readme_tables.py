@@ -25,6 +25,7 @@ from agno_lark.cli import EXIT_CODES, cli
 from agno_lark.commands.parse import ALIASES, NAMES
 from agno_lark.errors import SettingsError
 from agno_lark.jobs.job import TRANSITIONS
+from agno_lark.sandbox.control_asks import VERBS
 from agno_lark.settings import SECRETS, Settings, load_settings
 from agno_lark.turns import RUN_TRANSITIONS
 from agno_lark.web import bridge_router
@@ -204,7 +205,7 @@ def _exit_codes(lang: str) -> str:
     return _table("exit-codes", lang, [(f"`{code}`", shown[code]) for code in told])
 
 
-# -- routes ----------------------------------------------------------------------------------------------------------
+# -- routes, verbs ---------------------------------------------------------------------------------------------------
 
 
 def _bridge() -> Bridge:
@@ -228,6 +229,16 @@ def _status_fields(lang: str) -> str:
     status = asyncio.run(_bridge().status())
     _same_keys("STATUS_FIELDS", status, words.STATUS_FIELDS)
     return _table("status-fields", lang, [(f"`{name}`", words.STATUS_FIELDS[name][lang]) for name in status])
+
+
+def _control_verbs(lang: str) -> str:
+    _same_keys("CONTROL_VERBS_ZH", VERBS, words.CONTROL_VERBS_ZH)
+    rows = []
+    for name, ask in VERBS.items():
+        fields = f"`{ask.fields_told()}`" if ask.model_fields else ""
+        told = " ".join((ask.__doc__ or "").split())
+        rows.append((f"`{name}`", fields, told if lang == "en" else words.CONTROL_VERBS_ZH[name]))
+    return _table("control-verbs", lang, rows)
 
 
 # -- Feishu's side, states -------------------------------------------------------------------------------------------
@@ -268,6 +279,7 @@ _REGIONS: Mapping[str, Callable[[str], str]] = {
     "exit-codes": _exit_codes,
     "routes": _routes,
     "status-fields": _status_fields,
+    "control-verbs": _control_verbs,
     "scopes": _scopes,
     "job-states": _job_states,
     "turn-states": _turn_states,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 __all__ = [
     "CHAT_COMMANDS",
     "CLI_COMMANDS_ZH",
+    "CONTROL_VERBS_ZH",
     "EXIT_CODES_ZH",
     "HEADINGS",
     "ROUTES_ZH",
@@ -36,6 +37,7 @@ HEADINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "exit-codes": {"en": ("Code", "Meaning"), "zh": ("退出码", "含义")},
     "routes": {"en": ("Route", "What it tells"), "zh": ("路由", "说明")},
     "status-fields": {"en": ("Field", "Meaning"), "zh": ("字段", "含义")},
+    "control-verbs": {"en": ("Verb", "Fields", "What it does"), "zh": ("操作", "字段", "作用")},
     "scopes": {"en": ("Scope", "Needed", "What for"), "zh": ("权限标识", "必需", "用途")},
 }
 
@@ -106,7 +108,33 @@ EXIT_CODES_ZH: Mapping[int, str] = {
 ROUTES_ZH: Words = {
     "/feishu/status": "运行情况：连接、队列、计数。",
     "/healthz": "进程正常时返回 200；无法继续、应当重启时返回 503。",
-    "/readyz": "能收到事件并能保存时返回 200，否则 503。",
+    "/readyz": "能收到事件并能保存时返回 200，否则返回 503。",
+}
+
+CONTROL_VERBS_ZH: Words = {
+    "write": "某人发送一条文字消息。",
+    "write_post": "某人发送一条富文本消息。",
+    "send_file": "某人发送文件（`data` 为 base64）；`kind` 为 `image` 时是图片。",
+    "merge_forward": "某人合并转发几条消息。",
+    "recall": "某人撤回一条消息。",
+    "react": "某人给消息添加或取消表情回复。",
+    "click": "某人操作卡片上的控件；返回机器人的应答。",
+    "press": "某人点击文字为 `label` 的按钮。",
+    "add_person": "增加一个人，并为其建立私聊。",
+    "add_group": "增加一个包含所有人和机器人的群；带 `topics` 则是话题群。",
+    "emit": "原样投递一个完整的事件。",
+    "fail": "接下来 `times` 次对 `path` 的调用失败；null 表示一直失败。",
+    "latency": "`path` 的调用要等待这么久。",
+    "reset": "连接在生效之前或之后断开。",
+    "drop_sockets": "立即断开所有长连接。",
+    "silence": "当前所有长连接不再有任何动静。",
+    "next_events": "接下来的事件会重复、延迟、分片、乱序或换事件 ID；只改变给出的项。",
+    "clear_faults": "清除所有故障。",
+    "advance": "让时间立即前进。",
+    "expire_tokens": "已发放的令牌全部失效。",
+    "limits": "设置频率限制；0 表示不限。",
+    "redelivery": "设置确认时限和重新投递的间隔。",
+    "client_config": "设置告知客户端的心跳和重连参数，以整秒计。",
 }
 
 STATUS_FIELDS: Mapping[str, Words] = {
@@ -120,18 +148,33 @@ STATUS_FIELDS: Mapping[str, Words] = {
     "started_ms": {"en": "When it was started (UTC, milliseconds).", "zh": "启动时间（UTC 毫秒）。"},
     "uptime_ms": {"en": "For how long it has run.", "zh": "已运行的毫秒数。"},
     "connection": {
-        "en": "The long connection: `state` (connecting, connected, waiting, refused, closed), `detail`, "
-        "`last_frame_age_ms`, `reconnects`, events by type, failures.",
-        "zh": "长连接：`state`（connecting、connected、waiting、refused、closed）、`detail`、`last_frame_age_ms`、"
-        "重连次数、各类事件数、失败数。",
+        "en": "The long connection: `state` (starting, connecting, connected, waiting, refused, closed) and its "
+        "`detail`; `app_id`; `connected_since_ms`, `last_frame_ms` and `last_frame_age_ms`; `reconnects`; `events` by "
+        "type, of them `in_flight` now and `failures` (not stored, so Feishu delivers them again), of these `late` "
+        "ones; `malformed` frames and events.",
+        "zh": "长连接：`state`（starting、connecting、connected、waiting、refused、closed）及其说明 `detail`；"
+        "`app_id`；`connected_since_ms`、`last_frame_ms`、`last_frame_age_ms`；重连次数 `reconnects`；"
+        "各类事件数 `events`，其中正在处理的 `in_flight`、失败的 `failures`（没有保存，飞书会再次投递）和因超时失败的 `late`；"
+        "无法解析的帧和事件 `malformed`。",
     },
     "target": {
-        "en": "Who answers: type, id, name, address; `durable_queue`, `resumable`; `note` names its limits.",
-        "zh": "由谁回答：类型、ID、名称、地址；`durable_queue`、`resumable`；`note` 说明它的限制。",
+        "en": "Who answers: `type`, `id`, `name`, `address`; whether it is `reachable`, has a `durable_queue`, and is "
+        "`resumable` (null: not known yet); `note` names its limits.",
+        "zh": "由谁回答：`type`、`id`、`name`、`address`；能否连上 `reachable`，有无持久队列 `durable_queue`，"
+        "断线后能否继续 `resumable`（null 表示尚不清楚）；`note` 说明它的限制。",
     },
     "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
     "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
-    "intake": {"en": "What became of events since the start.", "zh": "启动以来各类事件的处理结果。"},
+    "intake": {
+        "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
+        "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "
+        "told so), `message.foreign_chat`, `message.foreign_user`. Passed over: `message.not_addressed`, "
+        "`message.own`, `message.bot`, `ignored.…` by event type, `malformed`. The Stop button: `click.…` by what it was answered.",
+        "zh": "启动以来各类事件的处理结果。已接收：`message.turn`（一次运行）、`message.control`（命令或 agno-lark "
+        "自己的提示）、`message.duplicate`（已处理过）。不允许：`message.denied`（已告知对方）、`message.foreign_chat`、"
+        "`message.foreign_user`。略过：`message.not_addressed`、`message.own`、`message.bot`、`ignored.…`（按事件类型）、"
+        "`malformed`。停止按钮：`click.…`（按应答）。",
+    },
     "open_to_everyone": {"en": "Whether both allowlists are empty.", "zh": "两个允许名单是否都为空。"},
 }
 

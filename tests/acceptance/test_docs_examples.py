@@ -1,17 +1,22 @@
 """The examples run as their first lines say."""
 
+import ast
+import re
 import runpy
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from agno.db.sqlite import SqliteDb
 
+from agno_lark import LarkInterface, Settings
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.bridge_fixtures import answer_to
 from tests.demo_agentos_fixtures import demo_agentos, free_port
-from tools.readme_tables import ROOT
+from tools.readme_tables import READMES, ROOT
 
 MARTA = "Marta Weiss"
 TOKEN = "the right one"
@@ -111,6 +116,42 @@ def test_the_remote_example_says_in_one_sentence_what_is_wrong(
     assert out == ""
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("readme", READMES.values())
+async def test_the_readmes_test_of_a_bot_passes_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, readme: str
+) -> None:
+    with closing(SqliteDb(db_file=str(tmp_path / "sessions.sqlite3"))) as db:
+        agent = example("sandbox_test.py")["my_agent"](db)
+
+        class WithABot(FeishuSandbox):
+            """In the place of the line that says "start the bot"."""
+
+            async def __aenter__(self) -> Self:
+                self.bot = AsyncExitStack()
+                await super().__aenter__()
+                settings = Settings.given(
+                    feishu_app_id=self.app_id,
+                    feishu_app_secret=self.app_secret,
+                    lark_api_base_url=self.url,
+                    feishu_state_db=tmp_path / "state.sqlite3",
+                )
+                bridge = LarkInterface(target=agent, settings=settings).bridge
+                await self.bot.enter_async_context(bridge.running())
+                return self
+
+            async def __aexit__(self, *error: Any) -> None:
+                await self.bot.aclose()
+                await super().__aexit__(*error)
+
+        text = (ROOT / readme).read_text("utf-8")
+        (snippet,) = (block for block in re.findall(r"^```python\n(.*?)```", text, re.S | re.M) if "FeishuS" in block)
+        names: dict[str, Any] = {"FeishuSandbox": WithABot}
+        await eval(compile(snippet, readme, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    assert names["answer"].author == names["feishu"].world.app.bot_name
+    assert not names["answer"].streaming
+    assert len(names["feishu"].from_bot(names["chat"])) == 1
 
 
 async def test_the_example_of_a_test_passes(tmp_path: Path) -> None:

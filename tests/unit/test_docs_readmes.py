@@ -1,6 +1,7 @@
 """Both READMEs are held to the code, and to each other."""
 
 import ast
+import dataclasses
 import importlib
 import re
 import shutil
@@ -13,11 +14,15 @@ from agno_lark import errors
 from agno_lark.cli import cli
 from agno_lark.feishu.api import OpenApi
 from agno_lark.feishu.events import CARD_CLICK, MESSAGE_RECEIVED
+from agno_lark.feishu.status import ConnectionState, ConnectionStatus
 from agno_lark.intake.policy import Admission
 from agno_lark.locale import PHRASES
-from agno_lark.sandbox.control_asks import VERBS
+from agno_lark.sandbox import agentos
+from agno_lark.sandbox.control_asks import VERBS, Write
 from agno_lark.sandbox.demo_script import Ask, Say, script
+from agno_lark.sandbox.local_feishu import LocalFeishu
 from agno_lark.settings import SECRETS, Settings
+from agno_lark.targets.protocol import TargetInfo
 from tools import readme_tables, readme_words
 from tools.readme_tables import READMES, ROOT
 
@@ -97,6 +102,7 @@ def test_commands_in_the_examples_exist(lang: str) -> None:
 def test_python_examples_parse_and_import_what_exists(lang: str) -> None:
     code = blocks(lang, "python")
     assert len(code) == 2
+    assert sum("FeishuSandbox" in text for text in code) == 1, "tests/acceptance/test_docs_examples.py runs it"
     for text in code:
         tree = compile(text, "README", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         for node in ast.walk(tree):
@@ -166,10 +172,53 @@ def test_suggested_first_messages_show_something(lang: str) -> None:
 
 @BOTH
 def test_counters_states_and_verbs_named_exist(lang: str) -> None:
-    counters = re.findall(r"`message\.(\w+)`", TEXTS[lang])
-    assert counters
-    assert set(counters) <= set(Admission)
-    assert {"fail", "latency", "drop_sockets", "next_events"} <= quoted_codes(TEXTS[lang]) & VERBS.keys()
+    counters = set(re.findall(r"`message\.(\w+)`", TEXTS[lang]))
+    assert counters == set(Admission) - {"admitted"} | {"turn", "control", "duplicate"}
+    assert VERBS.keys() <= quoted_codes(TEXTS[lang])
+
+
+@BOTH
+def test_every_part_of_the_status_is_named(lang: str) -> None:
+    connection = {field.name for field in dataclasses.fields(ConnectionStatus)} | {"last_frame_age_ms"}
+    assert connection <= quoted_codes(readme_words.STATUS_FIELDS["connection"][lang])
+    target = {field.name for field in dataclasses.fields(TargetInfo)}
+    assert target <= quoted_codes(readme_words.STATUS_FIELDS["target"][lang])
+    states = re.search(r"`state`[（ (]+([a-z, 、]+)[)）]", readme_words.STATUS_FIELDS["connection"][lang])
+    assert states
+    assert set(re.findall("[a-z]+", states[1])) == {*ConnectionState, "starting"}
+
+
+@BOTH
+def test_the_examples_of_the_control_endpoint_write_and_read_in_one_chat(lang: str) -> None:
+    (block,) = (text for text in blocks(lang, "bash") if "/sandbox/control/" in text)
+    verb = re.search(r"/sandbox/control/(\w+)", block)
+    fields = re.search(r"-d '(.+?)'", block)
+    read = re.search(r"'chat_id=(.+?)'", block)
+    assert verb
+    assert fields
+    assert read
+    ask = VERBS[verb[1]].model_validate_json(fields[1])
+    assert isinstance(ask, Write)
+    assert ask.chat_id == ask.person == read[1]
+    assert LocalFeishu.build().world.chat(read[1]).mode == "p2p"
+
+
+@BOTH
+def test_the_demo_agentos_is_told_as_it_is(lang: str) -> None:
+    told = quoted_codes(section(lang, 9))
+    ids = {agentos.AGENT_ID, agentos.PLAIN_AGENT_ID, agentos.TEAM_ID, agentos.WORKFLOW_ID}
+    assert ids | {agentos._TOKEN_VARIABLE, "--durable-queue"} <= told
+    (line,) = (text for text in blocks(lang, "bash") if "sandbox.agentos" in text)
+    options = agentos._arguments(line.split("sandbox.agentos")[1].split())
+    assert f"AGENTOS_URL=http://{options.host}:{options.port}" in told
+
+
+@BOTH
+def test_the_container_starts_again_by_itself_and_reaches_the_host_on_linux(lang: str) -> None:
+    part = section(lang, 7)
+    (command,) = (line for line in part.splitlines() if line.startswith("docker run"))
+    assert "--restart unless-stopped" in command
+    assert {"--add-host=host.docker.internal:host-gateway", "--env-file"} <= quoted_codes(part)
 
 
 @BOTH

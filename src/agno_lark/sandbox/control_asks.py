@@ -94,7 +94,7 @@ class WritePost(Ask):
 
 
 class SendFile(Ask):
-    """A person sends a file or, with kind image, a picture."""
+    """A person sends a file or, with kind `image`, a picture; `data` is base64."""
 
     verb = "send_file"
     person: str
@@ -194,7 +194,7 @@ class AddGroup(Ask):
 
 
 class Emit(Ask):
-    """Deliver a whole event envelope as it is (field cases, unknown kinds)."""
+    """Deliver a whole event envelope as it is."""
 
     verb = "emit"
     envelope: dict[str, Any]
@@ -207,7 +207,7 @@ class Emit(Ask):
 
 
 class Fail(Ask):
-    """The next `times` calls of `path` fail; times null means for ever."""
+    """The next `times` calls of `path` fail; null means for ever."""
 
     verb = "fail"
     path: str
@@ -278,7 +278,7 @@ class Silence(Ask):
 
 
 class NextEvents(Ask):
-    """What happens to the next events; only what is given is changed."""
+    """The next events come twice, late, in parts, out of order or under a new id; only what is given is changed."""
 
     verb = "next_events"
     duplicate: Count | None = None

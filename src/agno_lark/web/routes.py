@@ -26,7 +26,7 @@ def bridge_router(bridge: Bridge) -> APIRouter:
             response.status_code = 503
             return {"ready": False, "failure": str(error)}
 
-    @router.get("/healthz")
+    @router.api_route("/healthz", methods=["GET", "HEAD"])
     async def healthz(response: Response) -> dict[str, str]:
         """200 while the process works; 503 once it cannot go on and should be restarted."""
         if bridge.failure is not None:
@@ -34,9 +34,9 @@ def bridge_router(bridge: Bridge) -> APIRouter:
             return {"status": "failed", "why": str(bridge.failure)}
         return {"status": "ok"}
 
-    @router.get("/readyz")
+    @router.api_route("/readyz", methods=["GET", "HEAD"])
     async def readyz(response: Response) -> dict[str, str]:
-        """200 while events arrive and can be stored."""
+        """200 while events arrive and can be stored; otherwise 503."""
         if not bridge.is_ready():
             response.status_code = 503
             return {"status": "not ready"}
