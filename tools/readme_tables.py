@@ -214,14 +214,14 @@ def _bridge() -> Bridge:
 
 
 def _routes(lang: str) -> str:
-    found = {route.path: route for route in bridge_router(_bridge()).routes if isinstance(route, APIRoute)}
+    routes = [route for route in bridge_router(_bridge()).routes if isinstance(route, APIRoute)]
+    found = {route.path: route for route in routes if route.include_in_schema}
     _same_keys("ROUTES_ZH", found, words.ROUTES_ZH)
     rows = []
     for path, route in found.items():
         told = " ".join((route.endpoint.__doc__ or "").split())
-        rows.append(
-            (f"`{'/'.join(sorted(route.methods or ()))} {path}`", told if lang == "en" else words.ROUTES_ZH[path])
-        )
+        methods = "/".join(sorted((route.methods or set()) - {"HEAD"}))  # of course it may be asked for alone
+        rows.append((f"`{methods} {path}`", told if lang == "en" else words.ROUTES_ZH[path]))
     return _table("routes", lang, rows)
 
 

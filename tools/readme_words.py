@@ -154,8 +154,8 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "ones; `malformed` frames and events.",
         "zh": "长连接：`state`（starting、connecting、connected、waiting、refused、closed）及其说明 `detail`；"
         "`app_id`；`connected_since_ms`、`last_frame_ms`、`last_frame_age_ms`；重连次数 `reconnects`；"
-        "各类事件数 `events`，其中正在处理的 `in_flight`、失败的 `failures`（没有保存，飞书会再次投递）和因超时失败的 `late`；"
-        "无法解析的帧和事件 `malformed`。",
+        "各类事件数 `events`，其中正在处理的 `in_flight`、失败的 `failures`（没有保存，飞书会再次投递）"
+        "和因超时失败的 `late`；无法解析的帧和事件 `malformed`。",
     },
     "target": {
         "en": "Who answers: `type`, `id`, `name`, `address`; whether it is `reachable`, has a `durable_queue`, and is "
@@ -169,7 +169,8 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
         "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "
         "told so), `message.foreign_chat`, `message.foreign_user`. Passed over: `message.not_addressed`, "
-        "`message.own`, `message.bot`, `ignored.…` by event type, `malformed`. The Stop button: `click.…` by what it was answered.",
+        "`message.own`, `message.bot`, `ignored.…` by event type, `malformed`. The Stop button: "
+        "`click.…` by what it was answered.",
         "zh": "启动以来各类事件的处理结果。已接收：`message.turn`（一次运行）、`message.control`（命令或 agno-lark "
         "自己的提示）、`message.duplicate`（已处理过）。不允许：`message.denied`（已告知对方）、`message.foreign_chat`、"
         "`message.foreign_user`。略过：`message.not_addressed`、`message.own`、`message.bot`、`ignored.…`（按事件类型）、"
