@@ -15,7 +15,7 @@ from agno_lark.feishu.codes import CallRefused
 from agno_lark.feishu.connection import Connection
 from agno_lark.feishu.status import ConnectionState
 from agno_lark.intake import Intake
-from agno_lark.jobs import JobKind, Runner, counts
+from agno_lark.jobs import JobKind, Queue, Runner, counts
 from agno_lark.replies import CardMemory, CardWriter, Place, Poster, Reactions
 from agno_lark.settings import Settings
 from agno_lark.store import InstanceLock, Store
@@ -111,6 +111,10 @@ class Bridge:
         connected = self._connection is not None and self._connection.snapshot().state is ConnectionState.CONNECTED
         knows_itself = self._intake is not None and bool(self._intake.bot_open_id)
         return connected and knows_itself and not self._draining and self._failed is None and self._store is not None
+
+    def turns_under_way(self) -> int:
+        """How many turns this process is at work on."""
+        return self._runner.running(Queue.TURNS) if self._runner is not None else 0
 
     async def status(self) -> dict[str, Any]:
         """What `GET /feishu/status` shows; no secrets, nobody's words. Times are UTC epoch milliseconds."""

@@ -38,14 +38,17 @@ class AgnoLarkError(Exception):
 
 
 class SettingsError(AgnoLarkError):
-    """One or more settings are wrong. `problems` holds one line a setting: name, what is expected, how to mend it."""
+    """One or more settings are wrong. `problems` holds one line a setting: name, what is expected, how to mend it;
+    `hint`, where there is one, is about all of them."""
 
     exit_code = 2
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], hint: str = "") -> None:
         self.problems = problems
         count = "1 setting is" if len(problems) == 1 else f"{len(problems)} settings are"
-        super().__init__("\n".join([f"{count} wrong:", *(f"  - {problem}" for problem in problems)]))
+        super().__init__(
+            "\n".join([f"{count} wrong:", *(f"  - {problem}" for problem in problems), *([hint] if hint else [])])
+        )
 
 
 class AlreadyRunningError(AgnoLarkError):

@@ -7,6 +7,7 @@ value can be wrong, what is expected and how to mend it; the READMEs' tables and
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
@@ -100,6 +101,12 @@ def _web_address(value: str) -> str:
     return value.rstrip("/")
 
 
+def _no_placeholder(value: str) -> str:
+    if "..." in value or "…" in value or any(letter.isspace() for letter in value):
+        raise ValueError("that is a placeholder")
+    return value
+
+
 def _lark_address(value: str) -> str:
     value = _web_address(value)
     parts = urlsplit(value)
@@ -129,7 +136,7 @@ class Settings(BaseSettings):
         env_file=None, env_ignore_empty=True, extra="ignore", frozen=True, case_sensitive=False, validate_default=False
     )
 
-    feishu_app_id: str = Field(
+    feishu_app_id: Annotated[str, AfterValidator(_no_placeholder)] = Field(
         min_length=1,
         description="App ID of your Feishu/Lark app.",
         json_schema_extra=_hint("the App ID, cli_…", "copy it from the developer console: Credentials & Basic Info"),
@@ -321,7 +328,9 @@ def load_settings(
     `AGENTOS_URL` and `AGENTOS_TARGET_ID` may then be missing. Raises `SettingsError` with one line for every wrong
     setting; the value of a secret is never repeated.
     """
-    values, problems = _collect(read_dotenv(env_file), dict(os.environ if environ is None else environ))
+    given = dict(os.environ if environ is None else environ)
+    dotenv = read_dotenv(env_file)
+    values, problems = _collect(dotenv, given)
     try:
         settings = Settings.given(**values)
     except ValidationError as error:
@@ -334,8 +343,25 @@ def load_settings(
         missing = [name for name in _WHO_ANSWERS if not values.get(name)]
         problems += [_missing(name) for name in missing]
     if problems:
-        raise SettingsError(sorted(problems))
+        hints = [f"Perhaps a name is misspelt: {word}." for word in misspelt(dotenv, given)]
+        if env_file is not None and not Path(env_file).is_file():
+            hints.insert(0, f"There is no file {env_file} here; .env.example shows what belongs into it.")
+        raise SettingsError(sorted(problems), " ".join(hints))
     return settings
+
+
+def misspelt(dotenv: Mapping[str, str], environ: Mapping[str, str]) -> list[str]:
+    """Names that look like a setting's but are none, each with the one it resembles. An allowlist whose name is
+    misspelt is no allowlist, so the daemon warns of these."""
+    known = [name.upper() for name in Settings.model_fields] + [f"{name.upper()}_FILE" for name in SECRETS]
+    ours = sorted({name for name in (*dotenv, *environ) if name.upper().startswith(_PREFIXES)})
+    close = {
+        name: get_close_matches(name.upper(), known, n=1, cutoff=0.88) for name in ours if name.upper() not in known
+    }
+    return [f"{name} (is {found[0]} meant?)" for name, found in close.items() if found]
+
+
+_PREFIXES = ("FEISHU_", "AGENTOS_", "LARK_", "BRIDGE_")
 
 
 def read_dotenv(env_file: str | Path | None) -> dict[str, str]:
@@ -355,21 +381,29 @@ def _collect(dotenv: dict[str, str], environ: dict[str, str]) -> tuple[dict[str,
     """Values by field name, secrets read from their files, and what was wrong with those files."""
     problems: list[str] = []
     values: dict[str, str] = {}
-    merged = {key.lower(): value for key, value in dotenv.items()}
-    merged |= {key.lower(): value for key, value in environ.items() if value.strip() or key.lower() not in merged}
+    sources = [{key.lower(): value.strip() for key, value in source.items()} for source in (environ, dotenv)]
     for name in Settings.model_fields:
-        text = merged.get(name, "").strip()
-        file = merged.get(f"{name}_file", "").strip() if name in SECRETS else ""
-        if text:
-            values[name] = text
-        elif file:
-            try:
-                values[name] = Path(file).expanduser().read_text("utf-8-sig").strip()
-            except (OSError, ValueError, RuntimeError) as error:  # the last: `~` of nobody this machine knows
-                reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-                reason = getattr(error, "strerror", None) or reason
-                problems.append(f"{name.upper()}_FILE: expected the path of a readable file, but {file}: {reason}")
+        for source in sources:  # the environment first, with its files, then the .env file with its own
+            if text := source.get(name):
+                values[name] = text
+                break
+            if name in SECRETS and (file := source.get(f"{name}_file")):
+                values[name], problem = _read_secret(file)
+                problems += [f"{name.upper()}_FILE: {problem}"] if problem else []
+                break
     return values, problems
+
+
+def _read_secret(file: str) -> tuple[str, str]:
+    """What a secret's file holds, and what is wrong with it."""
+    expected = f"expected the path of a readable file, but {file}"
+    try:
+        text = Path(file).expanduser().read_text("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return "", f"{expected}: it is not UTF-8 text"
+    except (OSError, ValueError, RuntimeError) as error:  # the last: `~` of nobody this machine knows
+        return "", f"{expected}: {getattr(error, 'strerror', None) or error}"
+    return text, "" if text else f"{expected}: it is empty"
 
 
 def _hints(name: str) -> tuple[str, str]:

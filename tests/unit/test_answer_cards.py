@@ -170,6 +170,11 @@ def test_more_tables_than_a_card_takes_go_into_further_cards() -> None:
         ("![a](img_v3_abc)", "![a](img_v3_abc)"),
         ("```\n![a](http://e.org/a.png)\n```", "```\n![a](http://e.org/a.png)\n```"),
         ("half \ud83d pair", "half \ufffd pair"),
+        (
+            "hi <at id=all></at> <AT id='ou_1'>x</at> <attic>",
+            "hi &#60;at id=all>&#60;/at> &#60;AT id='ou_1'>x&#60;/at> <attic>",
+        ),
+        ("```\n<at id=all>\n```", "```\n<at id=all>\n```"),
     ],
 )
 def test_what_a_card_would_refuse_is_spelled_otherwise(text: str, shown: str) -> None:

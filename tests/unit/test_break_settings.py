@@ -68,7 +68,9 @@ def test_an_empty_host_on_the_command_line_does_not_open_the_bridge_to_the_netwo
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(serve_module, "_serve", served)
     monkeypatch.setattr("agno_lark.observe.configure_logs", lambda *_: None)
-    assert serve_module.serve(host="", port=0, env_file=str(tmp_path / "none")) == 0
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert serve_module.serve(host="", port=0, env_file=str(empty)) == 0
     assert (seen[0].bridge_host, seen[0].bridge_port) == ("127.0.0.1", 0)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agno_lark.errors import SettingsError
-from agno_lark.settings import SECRETS, GroupSessionMode, Settings, TargetKind, load_settings
+from agno_lark.settings import SECRETS, GroupSessionMode, Settings, TargetKind, load_settings, misspelt
 
 GOOD = {
     "FEISHU_APP_ID": "cli_a",
@@ -140,3 +140,39 @@ def test_given_settings_read_nothing_from_the_environment(monkeypatch: pytest.Mo
 
 def test_the_secrets_are_known_as_such() -> None:
     assert set(SECRETS) == {"feishu_app_secret", "agentos_token"}
+
+
+def test_the_environments_secret_file_wins_over_the_env_files_secret(tmp_path: Path) -> None:
+    secret, file = tmp_path / "secret", tmp_path / ".env"
+    secret.write_text("from-file", "utf-8")
+    file.write_text("FEISHU_APP_SECRET=old", "utf-8")
+    given = {name: value for name, value in GOOD.items() if name != "FEISHU_APP_SECRET"}
+    settings = load_settings(env_file=file, environ=given | {"FEISHU_APP_SECRET_FILE": str(secret)})
+    assert settings.feishu_app_secret.get_secret_value() == "from-file"
+
+
+def test_an_empty_secret_file_is_told_as_empty(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("\n", "utf-8")
+    given = {name: value for name, value in GOOD.items() if name != "FEISHU_APP_SECRET"}
+    with pytest.raises(SettingsError, match=r"FEISHU_APP_SECRET_FILE: .*it is empty"):
+        load_settings(env_file=None, environ=given | {"FEISHU_APP_SECRET_FILE": str(secret)})
+
+
+def test_a_misspelt_name_is_pointed_at() -> None:
+    given = {name: value for name, value in GOOD.items() if name != "FEISHU_APP_ID"}
+    with pytest.raises(SettingsError, match=r"FEISHU_APPID \(is FEISHU_APP_ID meant\?\)"):
+        load_settings(env_file=None, environ=given | {"FEISHU_APPID": "cli_a"})
+    assert misspelt({"FEISHU_ALLOWED_USER_ID": "ou_a"}, {"FEISHU_WEBHOOK": "x", "PATH": "y"}) == [
+        "FEISHU_ALLOWED_USER_ID (is FEISHU_ALLOWED_USER_IDS meant?)"
+    ]
+
+
+def test_a_missing_env_file_is_named_when_something_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"There is no file .*nowhere"):
+        load_settings(env_file=tmp_path / "nowhere", environ={})
+    assert load_settings(env_file=tmp_path / "nowhere", environ=GOOD).feishu_app_id == "cli_a"
+
+
+def test_the_readmes_placeholder_is_no_app_id() -> None:
+    assert "that is a placeholder" in problems(FEISHU_APP_ID="cli_...")

@@ -33,7 +33,7 @@ async def _run(port: int | None) -> int:
     with stop_on_signals() as stop:
         async with contextlib.AsyncExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agno-lark-demo-"))
-            click.echo("Starting a local Feishu, an offline AgentOS and the bridge …")
+            click.echo("Starting a local Feishu, an offline AgentOS and the bridge (half a minute the first time) …")
             address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             chosen = free_or(USUAL_PORT) if port is None else port
             sandbox = asyncio.create_task(run_sandbox("127.0.0.1", chosen, ready=address.set_result), name="sandbox")

@@ -79,21 +79,27 @@ def stop_on_signals() -> Iterator[asyncio.Event]:
 
 
 async def serve_bridge(bridge: Bridge, bound: socket.socket, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Run a bridge and its routes on `bound` until `stop`, or until the bridge cannot go on."""
+    """Run a bridge, with its routes on `bound`, until `stop` or until the bridge cannot go on; then drain it.
 
+    The routes answer meanwhile: they are how an operator sees what it waits for.
+    """
+    app = FastAPI(title="agno-lark", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(bridge_router(bridge))
+    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2, ws="none")
+    server = uvicorn.Server(config)
+    server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # ours are above
     async with bridge.running():
-        app = FastAPI(title="agno-lark", docs_url=None, redoc_url=None, openapi_url=None)
-        app.include_router(bridge_router(bridge))
-        config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2, ws="none")
-        server = uvicorn.Server(config)
-        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # ours are above
         serving = asyncio.create_task(server.serve(sockets=[bound]), name="web")
+        ready()
         waits = [asyncio.create_task(event.wait()) for event in (stop, bridge.ended)]
-        try:
-            ready()
-            await asyncio.wait({serving, *waits}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            server.should_exit = True
-            await serving
+        await asyncio.wait({serving, *waits}, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if under_way := bridge.turns_under_way():
+            click.echo(
+                f"agno-lark stops: it waits up to {bridge.settings.bridge_drain_timeout:g} s for {under_way} "
+                f"turn{'s' * (under_way > 1)} under way; stop it again to end at once",
+                err=True,
+            )
+    server.should_exit = True
+    await serving

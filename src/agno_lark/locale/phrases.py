@@ -73,8 +73,8 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "zh": "智能体服务内部出错。请重试；如果一直如此，请告知机器人管理员。",
     },
     "fault.timeout": {
-        "en": "The run has given no sign of life for too long, so the bridge stopped waiting. It may still be going on: "
-        "look there before you ask again.",
+        "en": "The run has given no sign of life for too long, so nobody waits for it any more. It may still be going on: "
+        "look whether anything was done before you ask again.",
         "zh": "运行长时间没有任何动静，已停止等待。它可能仍在进行：再次提问之前请先确认。",
     },
     "fault.background_unsupported": {
@@ -83,9 +83,9 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "zh": "该智能体无法在服务端后台运行。请告知机器人管理员：为智能体配置数据库。",
     },
     "fault.interrupted": {
-        "en": "The connection to the agent's server broke, and this run cannot be picked up again. What arrived is "
-        "above. Ask again if you need the rest.",
-        "zh": "与智能体服务的连接中断，且无法继续这次运行。已收到的内容见上方；需要其余内容请再问一次。",
+        "en": "The connection to the agent's server broke, and this run cannot be picked up again. Ask again if you "
+        "need the answer.",
+        "zh": "与智能体服务的连接中断，且无法继续这次运行。如仍需要回答，请再问一次。",
     },
     "fault.protocol": {
         "en": "What answers at the configured address is no AgentOS. Tell whoever runs this bot: check AGENTOS_URL.",
@@ -168,8 +168,8 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     },
     "hint.arguments.run": {"en": "at most one run id", "zh": "最多带一个运行编号"},
     "hint.empty": {
-        "en": "Hello! Write your question after the mention, and I will pass it on.",
-        "zh": "您好！请在 @ 之后写下问题，我会转达。",
+        "en": "Hello! Write your question, in a group after the mention, and I will pass it on.",
+        "zh": "您好！请写下您的问题（在群里写在 @ 之后），我会转达。",
     },
     "hint.unsupported": {
         "en": "I can read text and rich text for now, but not this kind of message ({kind}). Please write it as text.",

@@ -29,6 +29,7 @@ PART_TABLES = 3
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("inline")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # made once: it is asked for every line of an answer
+_MENTION = re.compile(r"<(?=/?at\b)", re.IGNORECASE)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -38,14 +39,19 @@ def json_bytes(text: str) -> int:
 
 
 def showable(text: str) -> str:
-    """The text as a card takes it: pictures by address become links (one alone would fail the whole card, 200570), and
-    half characters, which are no Unicode text, become replacement characters. Code is left as it is."""
+    """The text as a card takes it. Code is left as it is; elsewhere pictures by address become links (one alone would
+    fail the whole card, 200570), and Feishu's own mention tag is shown as it is written: an agent's words, or what
+    somebody had it repeat, shall not ring everybody. Half characters, which are no Unicode text, are replaced."""
     text = _SURROGATES.sub("\ufffd", text)
-    if "![" not in text:
+    if "![" not in text and not _MENTION.search(text):
         return text
     lines = text.split("\n")
     code = _fenced(lines)
-    return "\n".join(line if is_code else _without_pictures(line) for line, is_code in zip(lines, code, strict=True))
+    return "\n".join(line if is_code else _harmless(line) for line, is_code in zip(lines, code, strict=True))
+
+
+def _harmless(line: str) -> str:
+    return _MENTION.sub("&#60;", _without_pictures(line) if "![" in line else line)
 
 
 def _without_pictures(line: str) -> str:

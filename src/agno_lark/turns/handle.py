@@ -300,7 +300,8 @@ def _job_state(phase: RunPhase) -> JobState:
 
 
 def _log_end(turn: _Turn, phase: RunPhase, fault: str | None) -> None:
-    logger.info(
+    logger.log(
+        logging.WARNING if phase in (RunPhase.FAILED, RunPhase.UNKNOWN) else logging.INFO,
         "a turn ended",
         extra={
             "action": "turn_ended",

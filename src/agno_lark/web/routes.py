@@ -26,7 +26,8 @@ def bridge_router(bridge: Bridge) -> APIRouter:
             response.status_code = 503
             return {"ready": False, "failure": str(error)}
 
-    @router.api_route("/healthz", methods=["GET", "HEAD"])
+    @router.get("/healthz")
+    @router.head("/healthz", include_in_schema=False)
     async def healthz(response: Response) -> dict[str, str]:
         """200 while the process works; 503 once it cannot go on and should be restarted."""
         if bridge.failure is not None:
@@ -34,7 +35,8 @@ def bridge_router(bridge: Bridge) -> APIRouter:
             return {"status": "failed", "why": str(bridge.failure)}
         return {"status": "ok"}
 
-    @router.api_route("/readyz", methods=["GET", "HEAD"])
+    @router.get("/readyz")
+    @router.head("/readyz", include_in_schema=False)
     async def readyz(response: Response) -> dict[str, str]:
         """200 while events arrive and can be stored; otherwise 503."""
         if not bridge.is_ready():
