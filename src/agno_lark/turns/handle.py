@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 TURN = "turn"
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
+STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
 
 type OpenCard = Callable[[Place, CardMemory, RunRow], CardWriter]
@@ -34,6 +35,17 @@ class _Turn:
     row: RunRow
     card: CardWriter
     view: RunView = field(default_factory=RunView)
+    patience: asyncio.Timeout | None = None  # how long the run is still waited for; without end until it is hurried
+
+    @property
+    def is_hurried(self) -> bool:
+        return self.patience is not None and self.patience.when() is not None
+
+    def hurry(self) -> None:
+        """A stop was asked for: from now on the run may be silent for so long, and no longer. Its own end decides how
+        it ended, but an AgentOS that died in the middle of it will never tell one."""
+        if self.patience is not None:
+            self.patience.reschedule(asyncio.get_running_loop().time() + STOP_GRACE_S)
 
 
 class TurnHandler:
@@ -115,6 +127,8 @@ class TurnHandler:
         """Show on the turn's card, where it is open in this process, that a stop was asked for."""
         if turn := self._active.get(turn_id):
             turn.card.stopping()
+            if not turn.is_hurried:
+                turn.hurry()
 
     async def _row(self, job: Job) -> RunRow:
         row = await self._read_row(job.id)
@@ -204,11 +218,25 @@ class TurnHandler:
 
     async def _watch(self, turn: _Turn, start: RunRequest | RunRef) -> None:
         """Fold every event into the turn's view and show it, until the run ends or pauses. Raises `TargetError`."""
-        row, told_run_id = turn.row, ""
         turn.view = RunView(run_id=start.run_id)
+        try:
+            async with asyncio.timeout(None) as turn.patience:
+                if turn.row.cancel_requested_ms is not None:
+                    turn.hurry()
+                await self._fold(turn, start)
+        except TimeoutError as error:
+            told = f"a stop was asked for, and nothing was heard for {STOP_GRACE_S:.0f} s"
+            raise TargetError(told, reason=FaultReason.TIMEOUT) from error
+        finally:
+            turn.patience = None
+
+    async def _fold(self, turn: _Turn, start: RunRequest | RunRef) -> None:
+        row, told_run_id = turn.row, ""
         async with aclosing(self._target.follow(start)) as events:
             async for event in events:
                 turn.view = fold(turn.view, event)
+                if turn.is_hurried:
+                    turn.hurry()
                 turn.card.show(turn.view)
                 if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
                     try:
