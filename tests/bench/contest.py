@@ -66,7 +66,7 @@ async def _bridge(feishu: FeishuSandbox, agentos_url: str, folder: Path, rules: 
     port = free_port()
     env = bridge_settings(feishu, agentos_url, folder, port)
     command = [str(HERE / "bridge_lifted.py")] if rules.lifted else ["-m", "agno_lark.cli"]
-    async with spawn(*command, "--env-file", str(folder / "none"), env=env, log=folder / "bridge.log") as bot:
+    async with spawn(*command, "--env-file", "", env=env, log=folder / "bridge.log") as bot:
         await until_ready(port)
         yield bot
 

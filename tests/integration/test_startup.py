@@ -33,7 +33,7 @@ def look_when_ready():
 
 threading.Thread(target=look_when_ready, daemon=True).start()
 from agno_lark.cli import main
-sys.argv = ["agno-lark", "--env-file", "no-such-file"]
+sys.argv = ["agno-lark", "--env-file", ""]
 main()
 """
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agno_lark.cli.serve import serve
 from agno_lark.errors import SettingsError
 from agno_lark.settings import SECRETS, GroupSessionMode, Settings, TargetKind, load_settings, misspelt
 
@@ -176,3 +177,8 @@ def test_a_missing_env_file_is_named_when_something_is_missing(tmp_path: Path) -
 
 def test_the_readmes_placeholder_is_no_app_id() -> None:
     assert "that is a placeholder" in problems(FEISHU_APP_ID="cli_...")
+
+
+def test_a_named_env_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(SettingsError, match="there is no file nowhere.env"):
+        serve(host=None, port=None, env_file="nowhere.env")
