@@ -180,5 +180,5 @@ def test_the_readmes_placeholder_is_no_app_id() -> None:
 
 
 def test_a_named_env_file_that_is_not_there_is_told() -> None:
-    with pytest.raises(SettingsError, match="there is no file nowhere.env"):
+    with pytest.raises(SettingsError, match=r"there is no file nowhere\.env"):
         serve(host=None, port=None, env_file="nowhere.env")
