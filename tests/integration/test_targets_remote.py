@@ -200,7 +200,7 @@ async def test_sessions_stay_apart_and_remember(demo: DemoAgentOS, target_type: 
 
 async def test_an_agent_without_a_database_falls_back_and_says_so(demo: DemoAgentOS) -> None:
     async with remote(demo, TargetType.AGENT, target_id=demo.plain_agent_id) as target:
-        assert (await target.describe()).resumable is None
+        assert (await target.describe()).resumable is False, "also before the first run: AgentOS names no database"
         view = await ask(target, "repeat", "plain")
         info = await target.describe()
         again = await ask(target, "repeat", "plain-again")

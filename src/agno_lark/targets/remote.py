@@ -188,9 +188,19 @@ class RemoteTarget:
                 name=self._id, reachable=reachable, note=str(error) + (f"; {note}" if note else ""), **info
             )
         name, self._durable_queue = target_name(config, self._type, self._id)
+        if self._resumable is None and name is not None and not await self._has_database():
+            info["resumable"], note = False, _NOT_RESUMABLE
         if name is None:
             note = "; ".join(filter(None, [f"this AgentOS lists no {self._type.value} {self._id}", note]))
         return TargetInfo(name=name or self._id, reachable=True, durable_queue=self._durable_queue, note=note, **info)
+
+    async def _has_database(self) -> bool:
+        """Whether the target keeps its runs; without one AgentOS refuses to run it in the background. True in doubt."""
+        try:
+            _, told = await self._call("GET", self._runs.removesuffix("/runs"), asked="describe the target")
+        except TargetError:
+            return True
+        return not isinstance(told, Mapping) or "name" not in told or bool(told.get("db_id"))
 
     async def aclose(self) -> None:
         if self._owned:

@@ -91,7 +91,8 @@ class TurnHandler:
 
         An AgentOS that knows nothing of it, asked twice, has not got it: then it is submitted (with the same run id and
         key, so that one arriving late is no second run where the AgentOS has a durable queue). But a run that had
-        answered, and is gone now, has been carried out in part: it is never begun again, the person is told.
+        answered, and is gone now, has been carried out in part: it is never begun again, the person is told. The same
+        where the target keeps no runs at all, so that nobody can tell.
         """
         row = await self._row(job)
         turn = self._begin(row)
@@ -106,6 +107,11 @@ class TurnHandler:
             if row.cancel_requested_ms is not None:
                 turn.view = RunView(state=RunState.CANCELLED)
                 return await self._end(turn, RunPhase.CANCELLED)
+            if (
+                await self._target.describe()
+            ).resumable is False:  # it keeps no runs: that it knows none proves nothing
+                turn.view = RunView(run_id=run_id)
+                return await self._end(turn, RunPhase.UNKNOWN)
             if row.state is not RunPhase.SUBMITTED:
                 turn.view = RunView(run_id=run_id)
                 return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)

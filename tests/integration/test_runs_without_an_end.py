@@ -1,12 +1,13 @@
-"""A stop of a run whose AgentOS never tells an end: the person is told, and the conversation goes on."""
+"""Runs whose end nobody will ever tell: the person is told so, and the conversation goes on."""
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agno_lark.targets import FollowStart, RunEvent, RunRequest
+from agno_lark.targets import FollowStart, RunEvent, RunRequest, TargetInfo
 from agno_lark.testing import FeishuSandbox
 from agno_lark.turns import handle
 from tests.break_fixtures import MARTA, PlayedTarget, answer, bridge_on
@@ -42,3 +43,31 @@ async def dead_then_well(start: FollowStart) -> AsyncGenerator[RunEvent]:
         await asyncio.sleep(600)
     async for event in answer(start):
         yield event
+
+
+class Forgetful(PlayedTarget):
+    """A target that keeps no runs, as an agent without a database does."""
+
+    async def describe(self) -> TargetInfo:
+        return replace(await super().describe(), resumable=False)
+
+
+async def silent(start: FollowStart) -> AsyncGenerator[RunEvent]:
+    await asyncio.sleep(600)
+    yield RunEvent(name="never")
+
+
+async def test_what_was_handed_to_a_target_that_keeps_no_runs_is_not_handed_over_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "LOOK_AGAIN_S", 0.05)
+    async with FeishuSandbox() as feishu:
+        target = Forgetful(silent)
+        chat = feishu.direct_chat(MARTA)
+        async with bridge_on(feishu, target, tmp_path):
+            await feishu.write(MARTA, chat, "first")
+            await feishu.until(lambda _: target.submissions and feishu.from_bot(chat))
+        async with bridge_on(feishu, target, tmp_path):
+            shown = await answer_to(feishu, chat)
+    assert "Outcome unknown" in shown.text
+    assert len(target.submissions) == 1
