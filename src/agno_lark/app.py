@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -34,13 +34,14 @@ class Bridge:
     """One app's bridge. `async with bridge.running():` holds the lock, the database and all loops.
 
     `address` is where the process that runs it can be reached; a second daemon on the same state file is told so.
-    May be run again once it has stopped. Without a `target` the settings must name one, or `SettingsError` is raised.
+    May be run again once it has stopped. Without a `target` the settings must name one, or `SettingsError` is raised; a
+    function makes one for each life, which is closed at its end.
     """
 
     def __init__(
         self,
         settings: Settings,
-        target: Target | None = None,
+        target: Target | Callable[[], Target] | None = None,
         *,
         address: str = "no address",
         clock: Clock | None = None,
@@ -50,10 +51,13 @@ class Bridge:
         self._address = address
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
+        self._make_target: Callable[[], Target] | None = None
         if target is None:
             settings.require_target()
-        self._given_target = target
-        self._target = target or _remote_target(settings, self._clock)
+            self._make_target = lambda: _remote_target(settings, self._clock)
+        elif not isinstance(target, Target):
+            self._make_target = target
+        self._target = target if isinstance(target, Target) else self._made_target()
         self._target_info: TargetInfo | None = None
         self._api: OpenApi | None = None
         self._store: Store | None = None
@@ -81,7 +85,7 @@ class Bridge:
             store = await stack.enter_async_context(Store.open(self.settings.feishu_state_db, clock=self._clock))
             self._store = store
             self._begin_life()
-            if self._given_target is None:
+            if self._make_target is not None:
                 stack.push_async_callback(self._target.aclose)
             api = await stack.enter_async_context(
                 OpenApi(
@@ -141,12 +145,16 @@ class Bridge:
 
     def _begin_life(self) -> None:
         """Nothing of a former life: an app may be stopped and started again."""
-        if self._started_ms and self._given_target is None:  # the one of the former life is closed
-            self._target = _remote_target(self.settings, self._clock)
+        if self._started_ms and self._make_target is not None:  # the one of the former life is closed
+            self._target = self._made_target()
         self._started_ms = self._clock.now_ms()
         self._target_info = self._intake = self._connection = self._failed = None
         self._draining = False
         self.ended = asyncio.Event()
+
+    def _made_target(self) -> Target:
+        assert self._make_target is not None  # noqa: S101 - asked for only where the target is ours
+        return self._make_target()
 
     def _make_runner(self, store: Store, api: OpenApi, reactions: Reactions, instance_id: str) -> Runner:
         poster = Poster(api)

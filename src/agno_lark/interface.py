@@ -1,7 +1,7 @@
 """`LarkInterface`: the bridge inside an AgentOS app (`AgentOS(interfaces=[LarkInterface(agent=...)])`)."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from agno.os.interfaces.base import BaseInterface
@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from agno_lark.app import Bridge
 from agno_lark.settings import Settings, load_settings
-from agno_lark.targets import Target
+from agno_lark.targets import FollowLimits, Target
 from agno_lark.web import bridge_router
 
 __all__ = ["FeishuInterface", "LarkInterface"]
@@ -37,7 +37,7 @@ class LarkInterface(BaseInterface):
         self.settings = settings or load_settings(needs_target=target is None)
         self.prefix = prefix
         self.tags = tags or ["Feishu"]
-        self.bridge = Bridge(self.settings, _as_target(target), address="an AgentOS app")
+        self.bridge = Bridge(self.settings, _as_target(target, self.settings), address="an AgentOS app")
         self._lives = False
         # Status and health tell no secrets and run nothing, so they need no token of the AgentOS.
         self.authenticates_own_requests = True
@@ -70,9 +70,11 @@ class LarkInterface(BaseInterface):
 FeishuInterface = LarkInterface
 
 
-def _as_target(target: Any) -> Target | None:
+def _as_target(target: Any, settings: Settings) -> Target | Callable[[], Target] | None:
     if target is None or isinstance(target, Target):
         return target
     from agno_lark.targets.local import target_for
 
-    return target_for(target)
+    token = settings.agentos_token.get_secret_value()
+    limits = FollowLimits(run_timeout_s=settings.bridge_run_timeout)
+    return lambda: target_for(target, token=token, limits=limits)

@@ -62,7 +62,8 @@ def type_of(component: object) -> TargetType:
 
 
 def target_for(component: Any, *, token: str = "", limits: FollowLimits | None = None) -> Target:
-    """The Target for an agno object. A Remote* one on an AgentOS is spoken to over HTTP, so that it can be resumed."""
+    """The Target for an agno object. A Remote* one on an AgentOS is spoken to over HTTP, so that it can be resumed;
+    `token` is presented where it brings none of its own."""
     from agno.remote.base import BaseRemote
 
     target_type = type_of(component)
@@ -71,7 +72,7 @@ def target_for(component: Any, *, token: str = "", limits: FollowLimits | None =
             base_url=component.base_url,
             target_type=target_type,
             target_id=str(getattr(component, f"{target_type.value}_id")),
-            token=token or token_of(component),
+            token=token_of(component) or token,
             limits=limits,
         )
     return LocalTarget(component, limits=limits)
