@@ -59,7 +59,6 @@ class Bridge:
             self._make_target = target
         self._target = target if isinstance(target, Target) else self._made_target()
         self._target_info: TargetInfo | None = None
-        self._api: OpenApi | None = None
         self._store: Store | None = None
         self._runner: Runner | None = None
         self._intake: Intake | None = None
@@ -96,7 +95,6 @@ class Bridge:
                     clock=self._clock,
                 )
             )
-            self._api = api
             reactions = Reactions(
                 api, lambda turn_id, reaction_id: store.transact(remember_reaction, turn_id, reaction_id)
             )

@@ -13,16 +13,10 @@ from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.bridge_fixtures import bridge_between
 from tests.demo_agentos_fixtures import demo_agentos
-from tests.page_fixtures import MARTA, chromium, tab
+from tests.page_fixtures import MARTA, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SLOW_MS = 20_000
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

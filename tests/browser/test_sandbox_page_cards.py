@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from agno_lark.testing import FeishuSandbox
-from tests.page_fixtures import CARDS, LIN, MARTA, TOM, Json, ScriptedBot, button, chromium, markdown_card, tab
+from tests.page_fixtures import CARDS, LIN, MARTA, TOM, Json, ScriptedBot, button, markdown_card, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -25,23 +23,6 @@ CUT = """() => [...document.querySelectorAll('#rows *, .side *, .top *, .foot *'
 }).map((node) => node.className + ': ' + node.textContent.slice(0, 40))"""
 SIDEWAYS = """() => document.documentElement.scrollWidth > innerWidth
   || document.getElementById('scroll').scrollWidth > document.getElementById('scroll').clientWidth"""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as found:
-        yield found
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def feishu() -> AsyncIterator[FeishuSandbox]:
-    async with FeishuSandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def bot(feishu: FeishuSandbox) -> ScriptedBot:
-    return ScriptedBot(feishu.world)
 
 
 def address(feishu: FeishuSandbox, who: str = MARTA) -> str:

@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from agno_lark.testing import FeishuSandbox
-from tests.page_fixtures import MARTA, TOM, ScriptedBot, button, chromium, markdown_card, tab
+from tests.page_fixtures import MARTA, TOM, ScriptedBot, button, markdown_card, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,23 +18,6 @@ PNG = bytes.fromhex(
     "0000000049454e44ae426082"
 )
 PIECES = ["Tomatoes ", "need sun, ", "**water** ", "and time.\n\n- sow\n- wait\n- eat"]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as found:
-        yield found
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def feishu() -> AsyncIterator[FeishuSandbox]:
-    async with FeishuSandbox() as sandbox:
-        yield sandbox
-
-
-@pytest.fixture
-def bot(feishu: FeishuSandbox) -> ScriptedBot:
-    return ScriptedBot(feishu.world)
 
 
 @asynccontextmanager

@@ -72,10 +72,11 @@ def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = Fa
 def final_parts(ending: Ending, lang: Lang) -> list[FinalPart]:
     """The complete answer, in as many parts as it takes. The first replaces the running card."""
     texts = split_answer(showable(ending.view.text))
-    return [_final_part(ending, lang, text, number, len(texts)) for number, text in enumerate(texts, 1)]
+    summary = _summary(ending, lang)
+    return [_final_part(ending, lang, text, summary, number, len(texts)) for number, text in enumerate(texts, 1)]
 
 
-def _final_part(ending: Ending, lang: Lang, text: str, number: int, count: int) -> FinalPart:
+def _final_part(ending: Ending, lang: Lang, text: str, summary: str, number: int, count: int) -> FinalPart:
     is_last = number == count
     state = _state_line(ending, lang) if is_last else say("turn.part", lang, part=number, parts=count)
     state_element = markdown(grey(state), "state", small=True)
@@ -86,7 +87,6 @@ def _final_part(ending: Ending, lang: Lang, text: str, number: int, count: int) 
     rich += notes
     if is_last and ending.details:
         rich.append(folded(say("fault.details", lang), "details", _clipped(ending.details, _DETAIL_BYTES)))
-    summary = _summary(ending, lang)
     return FinalPart(
         card=card([*rich, state_element], summary=summary),
         plain=card([*([words(text, ANSWER_ID)] if text else []), *notes, state_element], summary=summary),

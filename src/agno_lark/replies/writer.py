@@ -121,11 +121,10 @@ class CardWriter:
         card_id = self._memory.card_id
         if card_id is None:
             return
-        async with self._api.limits.card(card_id):
-            pass
         try:
-            settings = {"config": {"streaming_mode": False}}
-            await self._api.update_card_settings(card_id, settings, await self._next_sequence())
+            async with self._api.limits.card(card_id):
+                settings = {"config": {"streaming_mode": False}}
+                await self._api.update_card_settings(card_id, settings, await self._next_sequence())
             self.operations += 1
         except CallRefused as error:
             self._log("a card's streaming mode was not closed", error)
@@ -154,10 +153,9 @@ class CardWriter:
         while self._memory.card_id is not None and not self._ended.is_set():
             await self._changed.wait()
             self._changed.clear()
-            async with self._api.limits.card(self._memory.card_id):
-                pass
             try:
-                await self._write_newest(self._memory.card_id)
+                async with self._api.limits.card(self._memory.card_id):
+                    await self._write_newest(self._memory.card_id)
                 await asyncio.sleep(GAP_S if self._may_stream else SLOW_GAP_S)
             except StoreError:  # logged by the store; the next change tries again
                 continue
@@ -224,14 +222,8 @@ class CardWriter:
         try:
             if self._memory.message_id is None:
                 await self._send_entity(card_id)
-            for card in (part.card, part.plain):
-                try:
-                    await self._replace(card_id, card)
-                    return
-                except CallRefused as error:
-                    if error.kind not in _PLAINER_HELPS:
-                        raise
-                    self._log("a final card was refused; a plainer one follows", error)
+            if await self._taken(part, lambda card, rung: self._replace(card_id, card)):
+                return
         except CallRefused as error:
             if error.retryable:
                 raise
@@ -244,24 +236,30 @@ class CardWriter:
 
     async def _post(self, part: FinalPart, name: str) -> None:
         """As a message of its own: a card, a plainer card, a text."""
+        uuid = f"{self._turn_id}-{name}"
+        if not await self._taken(part, lambda card, rung: self._poster.card(self._place, card, f"{uuid}{'b' * rung}")):
+            await self._poster.text(self._place, part.text, f"{uuid}t")
+
+    async def _taken(self, part: FinalPart, offer: Callable[[Card, int], Awaitable[object]]) -> bool:
+        """Offer the card, then the plainer one; False when neither is taken. What a plainer card cannot help with is
+        raised."""
         for rung, card in enumerate((part.card, part.plain)):
             try:
-                await self._poster.card(self._place, card, f"{self._turn_id}-{name}{'b' * rung}")
-                return
+                await offer(card, rung)
+                return True
             except CallRefused as error:
                 if error.kind not in _PLAINER_HELPS:
                     raise
-                self._log("a card was refused; a plainer one follows", error)
-        await self._poster.text(self._place, part.text, f"{self._turn_id}-{name}t")
+                self._log("a final card was refused; a plainer one follows", error)
+        return False
 
     async def _replace(self, card_id: str, card: Card) -> None:
         for is_last in (False, True):
-            async with self._api.limits.card(card_id):
-                pass
             try:
-                await self._api.update_card(card_id, card, await self._next_sequence())
+                async with self._api.limits.card(card_id):
+                    await self._api.update_card(card_id, card, await self._next_sequence())
                 self.operations += 1
-                break
+                return
             except CallRefused as error:
                 if error.kind is not ErrorKind.SEQUENCE or is_last:
                     raise

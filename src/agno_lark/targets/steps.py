@@ -14,7 +14,6 @@ from agno_lark.targets.event_data import answer_text, args_summary, mapping, tex
 __all__ = ["Step", "StepKind", "StepState", "close_running", "fold_steps", "running_step_text", "step_owner"]
 
 _DELEGATIONS = frozenset({"delegate_task_to_member", "delegate_task_to_members"})
-_MEMBER_NAME_KEYS = ("agent_name", "team_name", "agent_id", "team_id")
 _RESULT_CHARS = 300
 
 

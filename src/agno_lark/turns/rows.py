@@ -46,14 +46,13 @@ class RunPhase(StrEnum):
     UNKNOWN = "unknown"  # handed over, and nobody can tell whether it arrived
 
 
-_ENDS = frozenset({RunPhase.COMPLETED, RunPhase.FAILED, RunPhase.CANCELLED, RunPhase.UNKNOWN})
-OVER = _ENDS
+OVER = frozenset({RunPhase.COMPLETED, RunPhase.FAILED, RunPhase.CANCELLED, RunPhase.UNKNOWN})
 RUN_TRANSITIONS: Mapping[RunPhase, frozenset[RunPhase]] = {
     RunPhase.WAITING: frozenset({RunPhase.SUBMITTED, RunPhase.FAILED, RunPhase.CANCELLED}),
-    RunPhase.SUBMITTED: frozenset({RunPhase.RUNNING, RunPhase.PAUSED}) | _ENDS,
-    RunPhase.RUNNING: frozenset({RunPhase.PAUSED}) | _ENDS,
-    RunPhase.PAUSED: frozenset({RunPhase.RUNNING}) | _ENDS,
-} | {end: frozenset[RunPhase]() for end in _ENDS}
+    RunPhase.SUBMITTED: frozenset({RunPhase.RUNNING, RunPhase.PAUSED}) | OVER,
+    RunPhase.RUNNING: frozenset({RunPhase.PAUSED}) | OVER,
+    RunPhase.PAUSED: frozenset({RunPhase.RUNNING}) | OVER,
+} | {end: frozenset[RunPhase]() for end in OVER}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
