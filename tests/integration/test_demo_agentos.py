@@ -6,11 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import aclosing
+from pathlib import Path
 
 import httpx
 import pytest
 
 from agno_lark.sandbox.agentos import DemoNotReady, start_demo_agentos
+from agno_lark.sandbox.demo_calls import read_calls
 from agno_lark.targets import RemoteTarget, RunView, TargetType
 from tests.targets_fixtures import request, seen
 
@@ -51,3 +54,27 @@ async def test_ctrl_c_ends_it_without_a_traceback() -> None:
             await demo.process.wait()
     assert demo.process.returncode == 0
     assert not [line for line in demo.log if "Traceback" in line]
+
+
+async def test_the_count_of_model_calls_outlives_a_kill(tmp_path: Path) -> None:
+    db_path, calls_path = tmp_path / "sessions.sqlite3", tmp_path / "calls.jsonl"
+    async with start_demo_agentos(db_path=db_path, calls_path=calls_path) as demo:
+        target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id)
+        async with aclosing(target.follow(request("count slowly to 100", "killed"))) as events:
+            async for event in events:
+                if event.name == "RunContent":
+                    break
+        demo.process.kill()
+        await demo.process.wait()
+        await target.aclose()
+    async with start_demo_agentos(db_path=db_path, calls_path=calls_path) as demo:
+        target = RemoteTarget(base_url=demo.url, target_type=TargetType.AGENT, target_id=demo.agent_id)
+        await seen(target.follow(request("hello", "after")), RunView(run_id="run-after"))
+        await target.aclose()
+        async with httpx.AsyncClient() as client:
+            counted = (await client.get(f"{demo.url}/demo/model-calls")).json()
+    assert counted["by_run"] == {"run-killed": 1, "run-after": 1}
+    assert [(call.run_id, call.turn_id) for call in read_calls(calls_path)] == [
+        ("run-killed", "turn-killed"),
+        ("run-after", "turn-after"),
+    ]

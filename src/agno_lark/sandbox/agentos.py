@@ -59,11 +59,13 @@ async def start_demo_agentos(
     token: str = "",
     durable_queue: bool = False,
     instant: bool = False,
+    calls_path: str | os.PathLike[str] = "",
     ready_timeout_s: float = 45.0,
 ) -> AsyncGenerator[DemoAgentOS]:
     """Start it as a process, wait until it is ready, yield it, and end it (SIGTERM, after 3 s SIGKILL).
 
-    `port` 0: any free one. `db_path` None: a temporary file, gone at the end. The process also ends by itself when
+    `port` 0: any free one. `db_path` None: a temporary file, gone at the end. `calls_path`: a file that gets a line for
+    each call of a model (demo_calls), so that their count outlives the process. The process also ends by itself when
     this one dies. Raises DemoNotReady.
     """
     with contextlib.ExitStack() as stack:
@@ -72,6 +74,7 @@ async def start_demo_agentos(
             db_path = Path(stack.enter_context(folder), "sessions.sqlite3")
         options = ["--host", host, "--port", str(port), "--db", os.fspath(db_path), "--exit-with-parent"]
         options += ["--durable-queue"] * durable_queue + ["--instant"] * instant
+        options += ["--calls", os.fspath(calls_path)] if calls_path else []
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "agno_lark.sandbox.agentos", *options),
             stdin=asyncio.subprocess.PIPE,
@@ -137,6 +140,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--db", default="", help="file of the sessions; a temporary one when left out")
     parser.add_argument("--durable-queue", action="store_true", help="accept runs into a queue (kept in memory)")
     parser.add_argument("--instant", action="store_true", help='answer "ok" to everything, at once')
+    parser.add_argument("--calls", default="", help="file that gets a JSON line for each call of a model")
     parser.add_argument("--exit-with-parent", action="store_true", help="end when standard input is closed")
     return parser.parse_args(argv)
 
@@ -177,6 +181,7 @@ def _serve(options: argparse.Namespace, listener: socket.socket, db_path: str) -
         token=os.environ.get(_TOKEN_VARIABLE, ""),
         durable_queue=options.durable_queue,
         instant=options.instant,
+        calls_path=options.calls,
     )
     config = uvicorn.Config(build_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1)
     server = ReadyServer(config)

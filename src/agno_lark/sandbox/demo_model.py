@@ -1,4 +1,4 @@
-"""A model without a key: carries out `demo_script` as agno asks for it, and counts how often it was asked.
+"""A model without a key: carries out `demo_script` as agno asks for it, and notes each time it was asked.
 
 Imports agno (about 1 s): only for the demo AgentOS's own process, and for tests.
 """
@@ -6,15 +6,14 @@ Imports agno (about 1 s): only for the demo AgentOS's own process, and for tests
 import asyncio
 import json
 import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, override
 
 from agno.models.base import Model
 from agno.models.message import Message
 from agno.models.response import ModelResponse
 
+from agno_lark.sandbox.demo_calls import ModelCalls
 from agno_lark.sandbox.demo_script import Ask, Call, Fail, Piece, Role, Say, Think, Wait, script
 
 __all__ = ["DemoModel", "DemoModelFailed", "ModelCalls"]
@@ -25,23 +24,6 @@ _HISTORY_INPUT = "User input: "
 
 class DemoModelFailed(RuntimeError):
     """What the model raises when it is told to fail."""
-
-
-@dataclass(slots=True, kw_only=True)
-class ModelCalls:
-    """How often a model was asked, in this process; shared by all models of one demo AgentOS."""
-
-    total: int = 0
-    by_session: Counter[str] = field(default_factory=Counter)
-    by_run: Counter[str] = field(default_factory=Counter)
-
-    def note(self, session_id: str, run_id: str) -> None:
-        self.total += 1
-        self.by_session[session_id] += 1
-        self.by_run[run_id] += 1
-
-    def as_json(self) -> dict[str, Any]:
-        return {"total": self.total, "by_session": dict(self.by_session), "by_run": dict(self.by_run)}
 
 
 class DemoModel(Model):
@@ -57,7 +39,13 @@ class DemoModel(Model):
     @override
     async def ainvoke_stream(self, messages: list[Message], **kwargs: Any) -> AsyncIterator[ModelResponse]:
         run = kwargs.get("run_response")
-        self.calls.note(str(getattr(run, "session_id", "")), str(getattr(run, "run_id", "")))
+        metadata = getattr(run, "metadata", None) or {}
+        self.calls.note(
+            session_id=str(getattr(run, "session_id", None) or ""),
+            run_id=str(getattr(run, "run_id", None) or ""),
+            turn_id=str(metadata.get("turn_id", "")),
+            role=self.role.value,
+        )
         if self.instant:
             yield ModelResponse(role="assistant", content="ok")
             return

@@ -15,7 +15,8 @@ from agno.workflow import Step, Workflow
 from agno.workflow.types import HumanReview, OnError
 from fastapi import FastAPI
 
-from agno_lark.sandbox.demo_model import DemoModel, ModelCalls
+from agno_lark.sandbox.demo_calls import ModelCalls
+from agno_lark.sandbox.demo_model import DemoModel
 from agno_lark.sandbox.demo_script import Role, calculate, forecast
 
 __all__ = ["DemoSettings", "build_app"]
@@ -25,12 +26,14 @@ _HISTORY_RUNS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSettings:
-    """`db_path`: file of the sessions. `token`: what callers must present, "" for none."""
+    """`db_path`: file of the sessions. `token`: what callers must present, "" for none. `calls_path`: file that keeps
+    the model's calls over a restart, "" for none."""
 
     db_path: str
     token: str = ""
     durable_queue: bool = False
     instant: bool = False
+    calls_path: str = ""
 
 
 def get_weather(city: str) -> str:
@@ -53,7 +56,7 @@ def calculator(expression: str) -> str:
 
 def build_app(settings: DemoSettings) -> FastAPI:
     """The app. `demo-agent-plain` has no database: it can't run in the background."""
-    calls = ModelCalls()
+    calls = ModelCalls(path=settings.calls_path)
     db: BaseDb = SqliteDb(db_file=settings.db_path)
     if settings.instant:  # a benchmark would mostly measure the file otherwise
         db = InMemoryDb()  # type: ignore[no-untyped-call]
