@@ -185,6 +185,17 @@ async def test_an_event_comes_in_parts_and_twice_and_late_and_reordered_and_rena
         assert old["event"] == new["event"]
 
 
+async def test_what_is_held_back_to_be_reordered_leaves_when_the_faults_are_cleared() -> None:
+    async with sandbox_and_bot() as (feishu, bot), bot.line() as line:
+        feishu.faults.reorder_next(3)
+        for text in ("first", "second"):
+            await feishu.write(MARTA, feishu.direct_chat(MARTA), text)
+        feishu.faults.clear()
+        await until(lambda: len(line.events) == 2)
+        texts = [json.loads(e["event"]["message"]["content"])["text"] for e in line.events]
+        assert texts == ["second", "first"]
+
+
 async def test_a_dropped_socket_breaks_without_goodbye_and_its_event_comes_over_the_next() -> None:
     async with sandbox_and_bot(redelivery_s=(0.02,)) as (feishu, bot):
         async with bot.line(lambda event: None) as line:

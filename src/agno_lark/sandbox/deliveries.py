@@ -110,8 +110,7 @@ class Deliveries:
             self._held += [parcel, *again]
             faults.reorder -= 1
             if not faults.reorder:
-                held, self._held = self._held, []
-                self._release(list(reversed(held)))
+                self.release_held()
         else:
             self._release([parcel, *again])
         return parcel.event_id
@@ -287,6 +286,11 @@ class Deliveries:
         for connection in self.connections.values():
             connection.silent = True
         return len(self.connections)
+
+    def release_held(self) -> None:
+        """What is held back to be reordered leaves now, the last first."""
+        held, self._held = self._held, []
+        self._release(list(reversed(held)))
 
     def close(self) -> None:
         """The server ends: no timer fires any more, no click waits."""

@@ -18,6 +18,8 @@ class Sockets(Protocol):
 
     def silence_all(self) -> int: ...
 
+    def release_held(self) -> None: ...
+
 
 @dataclass(kw_only=True, slots=True)
 class HttpFault:
@@ -146,11 +148,13 @@ class Faults:
         return self.sockets.silence_all() if self.sockets else 0
 
     def clear(self) -> None:
-        """Nothing goes wrong any more (silent sockets stay silent)."""
+        """Nothing goes wrong any more (silent sockets stay silent); events held back for reordering leave."""
         self.rules.clear()
         self.duplicates = self.reorder = self.new_event_ids = 0
         self.delay_s = 0.0
         self.parts = 1
+        if self.sockets:
+            self.sockets.release_held()
 
     def as_json(self) -> Json:
         """What is armed."""
