@@ -17,6 +17,7 @@ from agno_lark.feishu.status import ConnectionState
 from agno_lark.intake import Intake
 from agno_lark.jobs import JobKind, Queue, Runner, counts
 from agno_lark.replies import CardMemory, CardWriter, Place, Poster, Reactions
+from agno_lark.retention import Retention, rules
 from agno_lark.settings import Settings
 from agno_lark.store import InstanceLock, Store
 from agno_lark.targets import FollowLimits, RemoteTarget, Target, TargetInfo, TargetType
@@ -226,6 +227,8 @@ class Bridge:
                 parts.create_task(self._describe(), name="describe-target")
                 parts.create_task(self._learn_bot(api, intake), name="learn-bot")
                 parts.create_task(connection.run(), name="connection")
+                retention = Retention(store, rules(self.settings), clock=self._clock)
+                parts.create_task(retention.run(), name="retention")
         except* AgnoLarkError as group:
             self._failed = _first(group)
             logger.error("the bridge cannot go on: %s", self._failed, extra={"action": "bridge_failed"})

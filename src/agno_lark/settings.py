@@ -269,6 +269,22 @@ class Settings(BaseSettings):
         "next start.",
         json_schema_extra=_hint("seconds from 0 to 600", "leave it out for 10"),
     )
+    bridge_dedup_hours: int = Field(
+        default=24,
+        ge=8,
+        le=720,
+        description="For how many hours an event that was taken is recognised when it comes again. Feishu repeats an "
+        "event for about seven hours, so never less than eight.",
+        json_schema_extra=_hint(f"{_WHOLE} 8 to 720", "leave it out for 24"),
+    )
+    bridge_keep_days: int = Field(
+        default=7,
+        ge=1,
+        le=365,
+        description="For how many days finished jobs and runs are kept. What is not over stays, and so does what nobody "
+        "knows the end of.",
+        json_schema_extra=_hint(f"{_WHOLE} 1 to 365", "leave it out for 7"),
+    )
     log_level: Annotated[str, BeforeValidator(_lower)] = Field(
         default="info",
         pattern="^(debug|info|warning|error)$",
