@@ -3,20 +3,21 @@
 import asyncio
 import contextlib
 import logging
-import os
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, Self
+from typing import Any, Concatenate, NoReturn, Self
 
 import aiosqlite
 
 from agno_lark.clock import Clock, SystemClock
 from agno_lark.errors import StoreError
 from agno_lark.store.lock import whole_path
-from agno_lark.store.migrate import check_readable, migrate
+from agno_lark.store.opening import connect, probe
+from agno_lark.store.trouble import Reason, Trouble, explained, reason_of
 
 __all__ = ["Row", "Store", "Tx"]
 
@@ -26,7 +27,10 @@ type Row = sqlite3.Row
 type Params = Mapping[str, object]
 
 BATCH_MOST = 256  # functions in one commit: bounds how long the first caller waits for the last
+WAL_MOST_BYTES = 16 * 2**20  # kept of it once a checkpoint has emptied it; those come every 4 MiB, readers allowing
 BUSY_TIMEOUT_MS = 5_000  # for another program that holds the file (a backup, a shell), not for ourselves
+BUSY_AGAIN_MS = 250  # while there is trouble: a refusal is to come soon enough to be told to Feishu
+LOOK_AGAIN_S = 1.0  # while there is trouble: whether it has passed
 
 
 class Tx:
@@ -87,6 +91,9 @@ class Store:
 
     Writes: one thread, `BEGIN IMMEDIATE`, `synchronous=FULL`; functions that arrive while a commit is under way share
     the next one, each inside a savepoint of its own, so that one that raises harms no neighbour.
+
+    While the file cannot be written, `trouble` says why and since when, calls are refused without much waiting, and the
+    thread looks each second whether it has passed. Damage does not pass: see `until_damaged`.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -97,6 +104,11 @@ class Store:
         self._thread: threading.Thread | None = None
         self._reader: aiosqlite.Connection | None = None
         self._closed = False
+        self._look_at_s = 0.0
+        self._damage: StoreError | None = None
+        self._damaged = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.trouble: Trouble | None = None
         self.commits = 0  # how many commits there were, for status and benchmarks
 
     @classmethod
@@ -109,7 +121,14 @@ class Store:
         """
         store = cls(path, clock or SystemClock())
         async with contextlib.AsyncExitStack() as stack:
-            connection = await asyncio.to_thread(store._connect)
+            with store._explained():
+                connection = await asyncio.to_thread(
+                    connect,
+                    store.path,
+                    now_ms=store._clock.now_ms(),
+                    busy_ms=BUSY_TIMEOUT_MS,
+                    wal_most_bytes=WAL_MOST_BYTES,
+                )
             store._thread = threading.Thread(
                 target=store._write_loop, args=(connection,), name="agno-lark-store", daemon=True
             )
@@ -125,10 +144,13 @@ class Store:
         """Run `fn(tx, *args, **kwargs)` in a transaction; its result comes after the commit.
 
         What `fn` raises undoes its own writes and is raised here. Raises `StoreError` when the commit itself failed:
-        then nothing of it was written. A caller that is cancelled does not undo what the thread has begun.
+        then nothing of it was written; it is retryable unless the file is damaged. A caller that is cancelled does not
+        undo what the thread has begun.
         """
         if self._closed:
             raise StoreError("the state database is closed")
+        if self._damage is not None:
+            raise self._refusal()
         call = _Call(fn, args, kwargs, asyncio.get_running_loop())
         self._calls.put(call)
         result: T = await call.future
@@ -142,12 +164,41 @@ class Store:
             async with self._reader.execute(sql, params or {}) as cursor:
                 return list(await cursor.fetchall())
 
+    async def until_damaged(self) -> NoReturn:
+        """Wait for ever, unless damage is met in the file: then raise the `StoreError` that says so, as every
+        transaction does from then on."""
+        await self._damaged.wait()
+        raise self._refusal()
+
+    def _refusal(self) -> StoreError:
+        assert self._damage is not None  # noqa: S101 - asked for only once there is damage
+        refusal = StoreError(str(self._damage))  # a new one for each: they gather tracebacks
+        refusal.retryable = False
+        return refusal
+
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise StoreError(_explain(self.path, error)) from error
+        except (sqlite3.Error, OSError) as error:
+            failure = explained(self.path, error, reason_of(self.path, error))
+            if not failure.retryable:
+                self._meet(Reason.DAMAGED, failure)
+            raise failure from error
+
+    def _meet(self, reason: Reason, failure: StoreError) -> None:
+        """Something keeps us from committing: say so once, however many calls it costs."""
+        before = self.trouble
+        if before is not None and before.reason is reason:
+            return
+        since_ms = before.since_ms if before else self._clock.now_ms()
+        self.trouble = Trouble(reason=reason, since_ms=since_ms, message=str(failure))
+        self._look_at_s = time.monotonic() + LOOK_AGAIN_S
+        logger.error("nothing can be committed: %s", failure, extra={"action": "store_trouble", "reason": str(reason)})
+        if reason is Reason.DAMAGED:
+            self._damage = failure
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._damaged.set)
 
     def on_signal(self, name: str, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake()` on the caller's event loop after each commit that signalled `name`; returns an unsubscribe."""
@@ -160,27 +211,6 @@ class Store:
         self._listeners.setdefault(name, []).append(wake_soon)
         return lambda: self._listeners[name].remove(wake_soon)
 
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            check_readable(self.path)
-            if not self.path.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds people's messages
-            connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, cached_statements=512, timeout=0
-            )
-            connection.row_factory = sqlite3.Row
-            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only counts for a new file, before WAL
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.execute("PRAGMA secure_delete=FAST")  # people's words do not stay in freed pages
-            migrate(connection, self._clock.now_ms())
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(_explain(self.path, error)) from error
-        return connection
-
     async def _close(self) -> None:
         self._closed = True
         self._reader = None
@@ -190,7 +220,7 @@ class Store:
 
     def _write_loop(self, connection: sqlite3.Connection) -> None:
         with contextlib.closing(connection):
-            while (first := self._calls.get()) is not None:
+            while (first := self._next_call(connection)) is not None:
                 batch = [first]
                 ended = self._commit(connection, batch)
                 for loop in {call.loop for call in batch}:
@@ -203,6 +233,44 @@ class Store:
                 if ended:
                     return
 
+    def _next_call(self, connection: sqlite3.Connection) -> _Call | None:
+        """What is to be done next; None is the end."""
+        while self.trouble is not None and self._damage is None:
+            wait_s = self._look_at_s - time.monotonic()
+            if wait_s <= 0:
+                self._look(connection)
+            else:
+                with contextlib.suppress(queue.Empty):
+                    return self._calls.get(timeout=wait_s)
+        return self._calls.get()
+
+    def _look(self, connection: sqlite3.Connection) -> None:
+        """Whether the trouble has passed. Not every commit that works tells: some write little, or nothing."""
+        try:
+            probe(connection)
+        except sqlite3.Error as error:
+            self._refused(connection, error)
+            self._look_at_s = time.monotonic() + LOOK_AGAIN_S
+            return
+        trouble, self.trouble = self.trouble, None
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS:d}")
+        lasted_ms = self._clock.now_ms() - trouble.since_ms if trouble else 0
+        logger.warning("commits work again", extra={"action": "store_recovered", "lasted_ms": lasted_ms})
+
+    def _refused(self, connection: sqlite3.Connection, error: BaseException) -> StoreError:
+        """What callers are told of a commit that failed with `error`."""
+        reason = self._reason(error)
+        failure = explained(self.path, error, reason)
+        if reason is None:  # a fault of a call, or of ours
+            logger.error("the state database refused a commit", extra={"action": "store_commit_failed"}, exc_info=error)
+        else:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_AGAIN_MS:d}")
+            self._meet(reason, failure)
+        return failure
+
+    def _reason(self, error: BaseException) -> Reason | None:
+        return reason_of(self.path, error) if isinstance(error, sqlite3.Error) else None  # others are a call's own
+
     def _commit(self, connection: sqlite3.Connection, batch: list[_Call]) -> bool:
         """Run the batch's first call, and all that wait by then, in one transaction. True when asked to stop."""
         ended = False
@@ -214,7 +282,7 @@ class Store:
                 raise
             now_ms = self._clock.now_ms()
             for call in batch:  # grows while it is walked
-                _run(connection, call, now_ms)
+                self._run(connection, call, now_ms)
                 ended = ended or self._gather(batch)
             connection.execute("COMMIT")
             self.commits += 1
@@ -222,14 +290,25 @@ class Store:
             if connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
-            failure = StoreError(_explain(self.path, error))
-            failure.__cause__ = error
-            logger.error("the state database refused a commit", extra={"action": "store_commit_failed"}, exc_info=error)
+            failure = self._refused(connection, error)
             for call in batch:
                 call.error = failure
             if not isinstance(error, Exception):
                 raise
         return ended
+
+    def _run(self, connection: sqlite3.Connection, call: _Call, now_ms: int) -> None:
+        if call.future.cancelled():
+            return
+        connection.execute("SAVEPOINT call")
+        try:
+            call.result = call.fn(Tx(connection, now_ms, call.signals), *call.args, **call.kwargs)
+        except BaseException as error:  # it belongs to the caller, who gets it
+            call.error = error
+            if not connection.in_transaction or self._reason(error) is not None:
+                raise  # no fault of the call's: the file's, so the batch fails
+            connection.execute("ROLLBACK TO call")
+        connection.execute("RELEASE call")
 
     def _gather(self, batch: list[_Call]) -> bool:
         """Add to the batch what waits, as far as it has room. True when asked to stop."""
@@ -244,34 +323,3 @@ class Store:
 def _deliver(calls: list[_Call]) -> None:
     for call in calls:
         call.deliver()
-
-
-def _run(connection: sqlite3.Connection, call: _Call, now_ms: int) -> None:
-    if call.future.cancelled():
-        return
-    connection.execute("SAVEPOINT call")
-    try:
-        call.result = call.fn(Tx(connection, now_ms, call.signals), *call.args, **call.kwargs)
-    except BaseException as error:  # it belongs to the caller, who gets it
-        call.error = error
-        if not connection.in_transaction:  # SQLite gave the whole transaction up (disk full): the batch fails
-            raise
-        connection.execute("ROLLBACK TO call")
-    connection.execute("RELEASE call")
-
-
-def _explain(path: Path, error: BaseException) -> str:
-    """What went wrong with the file, and what to do, for the operator."""
-    text = str(error)
-    advice = "see the cause below"
-    if "disk is full" in text or (isinstance(error, OSError) and error.errno == 28):
-        advice = "the disk is full: free some space, the bridge goes on by itself"
-    elif "locked" in text:
-        advice = "another program holds it: close that program (a database browser, a backup)"
-    elif "readonly" in text or "read-only" in text or isinstance(error, PermissionError):
-        advice = "it cannot be written: check the owner and the rights of the file and its folder"
-    elif "malformed" in text or "not a database" in text:
-        advice = "it is damaged or not a database: put a backup in its place, or move it away to start anew"
-    elif "unable to open" in text or isinstance(error, OSError):
-        advice = "it cannot be opened: check that FEISHU_STATE_DB names a file in a folder that can be written"
-    return f"state database {path}: {text}; {advice}"
