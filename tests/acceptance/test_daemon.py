@@ -1,13 +1,8 @@
 """The `agno-lark` command as an operator meets it: exit codes, signals, restarts, logs."""
 
 import asyncio
-import contextlib
-import os
 import signal
-import socket
-import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -16,81 +11,16 @@ import pytest
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.testing import FeishuSandbox
 from tests.bridge_fixtures import answer_to
+from tests.daemon_fixtures import Operator
 
 MARTA = "Marta Weiss"
 WORDS = "the-word-that-must-not-be-logged"
 
 
-@dataclass
-class Daemon:
-    """A running `agno-lark` process."""
-
-    process: asyncio.subprocess.Process
-    url: str
-
-    async def ready(self) -> None:
-        async with asyncio.timeout(20), httpx.AsyncClient(trust_env=False) as client:
-            while True:
-                with contextlib.suppress(httpx.TransportError):
-                    if (await client.get(f"{self.url}/readyz")).status_code == 200:
-                        return
-                if self.process.returncode is not None:
-                    raise AssertionError((await self.output())[-3000:])
-                await asyncio.sleep(0.05)
-
-    async def output(self) -> str:
-        assert self.process.stdout is not None
-        return (await self.process.stdout.read()).decode()
-
-    async def ends(self, within_s: float = 15) -> tuple[int, str]:
-        async with asyncio.timeout(within_s):
-            text = await self.output()
-            return await self.process.wait(), text
-
-
-class Operator:
-    """Starts daemons with the settings of one app, and leaves none behind."""
-
-    def __init__(self, feishu: FeishuSandbox, agentos: DemoAgentOS, folder: Path) -> None:
-        self.folder = folder
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "FEISHU_APP_ID": feishu.app_id,
-            "FEISHU_APP_SECRET": feishu.app_secret,
-            "LARK_API_BASE_URL": feishu.url,
-            "AGENTOS_URL": agentos.url,
-            "AGENTOS_TARGET_ID": "demo-agent",
-            "FEISHU_STATE_DB": str(folder / "state.sqlite3"),
-            "BRIDGE_PORT": "0",
-            "BRIDGE_DRAIN_TIMEOUT": "1",
-            "LOG_LEVEL": "debug",
-        } | {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
-        self.daemons: list[Daemon] = []
-
-    async def start(self, *args: str, **env: str) -> Daemon:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        command = [sys.executable, "-m", "agno_lark.cli", *(args or ("--port", str(port)))]
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            env=self.env | env,
-            cwd=self.folder,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        daemon = Daemon(process, f"http://127.0.0.1:{port}")
-        self.daemons.append(daemon)
-        return daemon
-
-
 @pytest.fixture
 async def operator(feishu: FeishuSandbox, agentos: DemoAgentOS, tmp_path: Path) -> AsyncIterator[Operator]:
-    made = Operator(feishu, agentos, tmp_path)
-    yield made
-    for daemon in made.daemons:
-        if daemon.process.returncode is None:
-            daemon.process.kill()
-        await daemon.ends()
+    async with Operator(feishu, agentos.url, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
