@@ -9,7 +9,7 @@ from typing import Any
 
 from agno_lark.clock import Clock, Ids, RandomIds, SystemClock
 from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandHandler
-from agno_lark.errors import AgnoLarkError
+from agno_lark.errors import AgnoLarkError, StoreError
 from agno_lark.feishu.api import OpenApi
 from agno_lark.feishu.codes import CallRefused
 from agno_lark.feishu.connection import Connection
@@ -111,9 +111,21 @@ class Bridge:
 
     def is_ready(self) -> bool:
         """Events arrive, can be understood and be committed."""
-        connected = self._connection is not None and self._connection.snapshot().state is ConnectionState.CONNECTED
-        knows_itself = self._intake is not None and bool(self._intake.bot_open_id)
-        return connected and knows_itself and not self._draining and self._failed is None and self._store is not None
+        return self.not_ready_why() is None
+
+    def not_ready_why(self) -> str | None:
+        """In a word, why the bridge is not ready; None while it is."""
+        if self._failed is not None:
+            return "failed"
+        if self._draining:
+            return "draining"
+        if self._store is None:
+            return "not_running"
+        if self._store.trouble is not None:
+            return self._store.trouble.reason
+        if self._connection is None or self._connection.snapshot().state is not ConnectionState.CONNECTED:
+            return "not_connected"
+        return None if self._intake is not None and self._intake.bot_open_id else "bot_unknown"
 
     def turns_under_way(self) -> int:
         """How many turns this process is at work on."""
@@ -126,7 +138,10 @@ class Bridge:
         if self._connection is not None:
             connection = asdict_plain(self._connection.snapshot())
         last = connection.get("last_frame_ms")
-        jobs = await counts(self._store) if self._store else {}
+        jobs: dict[str, int] = {}
+        if self._store is not None:
+            with contextlib.suppress(StoreError):  # what cannot be read is told by `store`
+                jobs = await counts(self._store)
         return {
             "ready": self.is_ready(),
             "draining": self._draining,
@@ -136,6 +151,7 @@ class Bridge:
             "uptime_ms": now_ms - self._started_ms if self._started_ms else 0,
             "connection": connection | {"last_frame_age_ms": now_ms - last if last else None},
             "target": asdict_plain(self._target_info) if self._target_info else None,
+            "store": _store_status(self._store),
             "jobs": jobs,
             "finished": dict(self._runner.finished) if self._runner else {},
             "intake": dict(self._intake.counts) if self._intake else {},
@@ -223,6 +239,7 @@ class Bridge:
         self._intake, self._connection = intake, connection
         try:
             async with asyncio.TaskGroup() as parts:
+                parts.create_task(store.until_damaged(), name="store")
                 parts.create_task(runner.run(), name="runner")
                 parts.create_task(self._describe(), name="describe-target")
                 parts.create_task(self._learn_bot(api, intake), name="learn-bot")
@@ -299,6 +316,15 @@ def _remote_target(settings: Settings, clock: Clock) -> RemoteTarget:
         limits=FollowLimits(run_timeout_s=settings.bridge_run_timeout),
         clock=clock,
     )
+
+
+def _store_status(store: Store | None) -> dict[str, Any]:
+    trouble = store.trouble if store else None
+    return {
+        "ok": store is not None and trouble is None,
+        "reason": str(trouble.reason) if trouble else None,
+        "since_ms": trouble.since_ms if trouble else None,
+    }
 
 
 def asdict_plain(value: Any) -> dict[str, Any]:

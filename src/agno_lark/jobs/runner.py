@@ -84,7 +84,7 @@ class Lease:
 class _Work:
     job: Job
     task: asyncio.Task[None]
-    is_over: bool = False  # its outcome is written, so it holds no lease any more; it may still be tidying up
+    is_over: bool = False  # it holds no lease any more, or wants none; it may still be tidying up
 
 
 class Runner:
@@ -115,8 +115,7 @@ class Runner:
 
     async def run(self) -> None:
         """Recover what a former life left, then claim and work until cancelled. A loop that dies ends this."""
-        await self._store.transact(sql.void_former_life, self._instance_id)
-        await self._recover()
+        await self._begin()
         unsubscribe = [self._store.on_signal(queue, self._wake[queue].set) for queue in Queue]
         try:
             async with asyncio.TaskGroup() as loops:
@@ -127,6 +126,16 @@ class Runner:
         finally:
             for stop in unsubscribe:
                 stop()
+
+    async def _begin(self) -> None:
+        """What a former life left. A bridge inside somebody's app must not end because the disk is full just now."""
+        while True:
+            try:
+                await self._store.transact(sql.void_former_life, self._instance_id)
+                await self._recover()
+                return
+            except StoreError:  # logged by the store; both may be repeated
+                await asyncio.sleep(STORE_AGAIN_S)
 
     async def drain(self, timeout_s: float) -> int:
         """Claim nothing more, wait for what is under way, then interrupt it (it goes on at the next start).
@@ -158,7 +167,8 @@ class Runner:
                 claimed, prepared = await self._claim(queue, most)
                 if self._stopping.is_set():  # meanwhile: nobody would wait for them, the next start takes them up
                     for job in claimed.jobs:
-                        await self._store.transact(sql.release, job)
+                        with contextlib.suppress(StoreError):  # else the next start voids the lease
+                            await self._store.transact(sql.release, job)
                     return
                 for job in claimed.jobs:
                     self._start(job, prepared.get(job.id))
@@ -173,7 +183,7 @@ class Runner:
         try:
             return await self._store.transact(self._claim_and_prepare, queue, most)
         except StoreError:  # logged by the store; the disk may come back
-            await asyncio.sleep(1)
+            await asyncio.sleep(STORE_AGAIN_S)
             return sql.Claimed(jobs=(), next_ready_ms=None), {}
 
     def _claim_and_prepare(self, tx: Tx, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
@@ -209,9 +219,7 @@ class Runner:
             return
         except StoreError:  # logged by the store; no fault of the job's, so it is taken up again as after a crash
             logger.warning("a job waits for the database", extra={"action": "job_store_failed", "job": job.id})
-            await asyncio.sleep(STORE_AGAIN_S)
-            with contextlib.suppress(StoreError):  # else its lease runs out
-                await self._store.transact(sql.release, job)
+            await self._put_back(job)
             return
         await _shielded(self._record(job, outcome))
 
@@ -258,13 +266,12 @@ class Runner:
                     "an outcome came too late and was not written", extra={"action": "job_fenced", "job": job.id}
                 )
                 return
-            except StoreError:  # the outcome is known, so it is worth waiting for the disk
-                if self._drained:
+            except StoreError as error:  # the outcome is known, so it is worth waiting for the disk
+                if self._drained or not error.retryable:
                     return  # the next start looks again
-                await asyncio.sleep(1)
+                await asyncio.sleep(STORE_AGAIN_S)
                 continue
-            if (work := self._work[job.queue].get(job.id)) and work.job.lease_token == job.lease_token:
-                work.is_over = True
+            self._hold_no_more(job)
             name = f"{job.kind}.{outcome.state}"
             self.finished[name] = self.finished.get(name, 0) + 1
             break
@@ -273,6 +280,22 @@ class Runner:
                 await outcome.after()
             except Exception:  # the job border: the job itself is done
                 logger.exception("tidying up after a job failed", extra={"action": "job_after_failed", "job": job.id})
+
+    async def _put_back(self, job: Job) -> None:
+        """Let go of a job once the database takes it: at once then, and not when its lease runs out."""
+        self._hold_no_more(job)
+        while not self._drained:
+            await asyncio.sleep(STORE_AGAIN_S)
+            try:
+                await self._store.transact(sql.release, job)
+                return
+            except StoreError as error:
+                if not error.retryable:
+                    return
+
+    def _hold_no_more(self, job: Job) -> None:
+        if (work := self._work[job.queue].get(job.id)) and work.job.lease_token == job.lease_token:
+            work.is_over = True
 
     async def _every(self, seconds: float, step: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -1,16 +1,12 @@
 """`GET /feishu/status`, `/healthz`, `/readyz`."""
 
-import logging
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from agno_lark.app import Bridge
-from agno_lark.errors import StoreError
 
 __all__ = ["bridge_router"]
-
-logger = logging.getLogger(__name__)
 
 
 def bridge_router(bridge: Bridge) -> APIRouter:
@@ -18,13 +14,9 @@ def bridge_router(bridge: Bridge) -> APIRouter:
     router = APIRouter(tags=["Feishu"])
 
     @router.get("/feishu/status")
-    async def status(response: Response) -> dict[str, Any]:
+    async def status() -> dict[str, Any]:
         """How the bridge is doing: connection, queue, counts."""
-        try:
-            return await bridge.status()
-        except StoreError as error:
-            response.status_code = 503
-            return {"ready": False, "failure": str(error)}
+        return await bridge.status()
 
     @router.get("/healthz")
     @router.head("/healthz", include_in_schema=False)
@@ -39,9 +31,10 @@ def bridge_router(bridge: Bridge) -> APIRouter:
     @router.head("/readyz", include_in_schema=False)
     async def readyz(response: Response) -> dict[str, str]:
         """200 while events arrive and can be stored; otherwise 503."""
-        if not bridge.is_ready():
+        why = bridge.not_ready_why()
+        if why is not None:
             response.status_code = 503
-            return {"status": "not ready"}
+            return {"status": "not ready", "why": why}
         return {"status": "ready"}
 
     return router
