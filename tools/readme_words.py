@@ -65,6 +65,7 @@ SETTINGS_ZH: Words = {
     "bridge_port": "上述接口的端口；0 表示任选空闲端口。",
     "bridge_max_turns": "最多同时运行多少个对话，其余的排队等待。",
     "bridge_run_timeout": "一次运行完全没有动静超过这么多秒就放弃，并告知用户。",
+    "bridge_lost_run_timeout": "AgentOS 重启后仍标为运行中、实际已中断的运行，超过这么多秒就放弃，并告知用户。",
     "bridge_drain_timeout": "停止时等待正在进行的任务的秒数；没做完的在下次启动后继续。",
     "bridge_dedup_hours": "已接收的事件再次到达时，在多少小时内能认出是重复。"
     "飞书会在大约七小时内重复投递事件，因此不得少于八小时。",

@@ -313,7 +313,7 @@ def _remote_target(settings: Settings, clock: Clock) -> RemoteTarget:
         target_type=TargetType(settings.agentos_target_type),
         target_id=settings.agentos_target_id,
         token=settings.agentos_token.get_secret_value(),
-        limits=FollowLimits(run_timeout_s=settings.bridge_run_timeout),
+        limits=FollowLimits(run_timeout_s=settings.bridge_run_timeout, lost_s=settings.bridge_lost_run_timeout),
         clock=clock,
     )
 

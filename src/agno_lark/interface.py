@@ -76,5 +76,5 @@ def _as_target(target: Any, settings: Settings) -> Target | Callable[[], Target]
     from agno_lark.targets.local import target_for
 
     token = settings.agentos_token.get_secret_value()
-    limits = FollowLimits(run_timeout_s=settings.bridge_run_timeout)
+    limits = FollowLimits(run_timeout_s=settings.bridge_run_timeout, lost_s=settings.bridge_lost_run_timeout)
     return lambda: target_for(target, token=token, limits=limits)

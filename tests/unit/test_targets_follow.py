@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -26,12 +27,26 @@ QUICK = FollowLimits(silence_s=1, run_timeout_s=0.6, backoff_first_s=0.005, back
 REQUEST = RunRequest(message="hi", session_id="s", user_id="u", run_id="r", turn_id="t")
 CUT = TargetError("cut", reason=FaultReason.INTERRUPTED, retryable=True)
 GONE = TargetError("gone", reason=FaultReason.NOT_FOUND)
+DOWN = TargetError("down", reason=FaultReason.UNREACHABLE, retryable=True)
+STUCK = [event("replay"), event(SNAPSHOT_EVENT, status="RUNNING")]
+PAUSED = [event("replay"), event(SNAPSHOT_EVENT, status="PAUSED")]
 
-Act = Sequence[RunEvent | TargetError | float]
+PATIENT = replace(QUICK, run_timeout_s=1000.0, lost_s=10.0, backoff_first_s=0.0)
 
 
-class Scripted:
-    """Each connection plays the next act: events, an error, or a silence in seconds. The last act is repeated."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """So much time has passed, by the follower's clock alone."""
+
+    seconds: float
+
+
+Act = Sequence[RunEvent | TargetError | float | Passed]
+
+
+class Scripted(SystemClock):
+    """Each connection plays the next act: events, an error, a silence in seconds, or time that passes at once. The last
+    act is repeated. It is the follower's clock, too."""
 
     def __init__(self, *acts: Act, resumable: bool | None = True, durable_queue: bool = False) -> None:
         self.acts = list(acts)
@@ -39,6 +54,11 @@ class Scripted:
         self.durable_queue = durable_queue
         self.calls: list[tuple[str, str, int]] = []
         self.closed = 0
+        self.passed_s = 0.0
+        super().__init__()
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.passed_s
 
     async def _play(self) -> AsyncGenerator[RunEvent]:
         act = self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
@@ -48,6 +68,8 @@ class Scripted:
                     yield one
                 elif isinstance(one, TargetError):
                     raise one
+                elif isinstance(one, Passed):
+                    self.passed_s += one.seconds
                 else:
                     await asyncio.sleep(one)
         finally:
@@ -72,7 +94,7 @@ class Scripted:
 
 
 async def all_of(source: Scripted, start: FollowStart = REQUEST, limits: FollowLimits = QUICK) -> list[RunEvent]:
-    return [one async for one in follow(source, start, limits=limits, clock=SystemClock())]
+    return [one async for one in follow(source, start, limits=limits, clock=source)]
 
 
 def text(index: int, content: str, **data: object) -> RunEvent:
@@ -148,9 +170,8 @@ async def test_a_refused_submission_is_told_at_once(reason: FaultReason) -> None
 
 
 async def test_a_restart_of_agentos_is_waited_out() -> None:
-    down = TargetError("down", reason=FaultReason.UNREACHABLE, retryable=True)
     busy = TargetError("busy", reason=FaultReason.SERVER_ERROR, retryable=True)
-    source = Scripted([text(0, "a"), CUT], [down], [busy], [down], [event("RunCompleted", 1)])
+    source = Scripted([text(0, "a"), CUT], [DOWN], [busy], [DOWN], [event("RunCompleted", 1)])
     assert folded(await all_of(source)).state is RunState.COMPLETED
 
 
@@ -161,12 +182,75 @@ async def test_a_token_that_is_taken_away_meanwhile_ends_the_following() -> None
     assert caught.value.reason == FaultReason.UNAUTHORIZED
 
 
-async def test_a_run_stuck_in_running_ends_after_the_timeout() -> None:
-    """AgentOS died; its row says RUNNING for ever."""
-    source = Scripted([text(0, "a"), CUT], [event("replay"), event(SNAPSHOT_EVENT, status="RUNNING")])
+@pytest.mark.parametrize("status", ["RUNNING", "PENDING"])
+async def test_a_run_whose_agentos_was_restarted_counts_as_lost(status: str) -> None:
+    """Its row says so for ever."""
+    stuck: Act = [Passed(1.0), event("replay"), event(SNAPSHOT_EVENT, status=status)]
+    source = Scripted([text(0, "a"), CUT], [DOWN], stuck)
+    with pytest.raises(TargetError) as caught:
+        await all_of(source, limits=PATIENT)
+    assert caught.value.reason == FaultReason.LOST
+    assert len(source.calls) == 2 + 11, "the first such answer, and ten seconds of them"
+
+
+async def test_what_was_counted_of_a_lost_run_begins_anew_with_every_sign_of_life() -> None:
+    """Another replica has the run live, and now and then is the one that is asked."""
+    doubtful: list[Act] = [[Passed(3.0), *STUCK]] * 4
+    signs: list[Act] = [
+        [event("subscribed"), CUT],
+        [text(1, "b")],
+        [event("replay"), event(SNAPSHOT_EVENT, status="RUNNING", content="so far")],
+        [event("replay"), event(SNAPSHOT_EVENT, status="RUNNING", queue_ticket="queued")],
+    ]
+    acts = [act for sign in signs for act in (*doubtful, sign)]
+    source = Scripted([text(0, "a"), CUT], *acts, *doubtful, [event("RunCompleted", 2)])
+    assert folded(await all_of(source, limits=PATIENT)).state is RunState.COMPLETED
+
+
+async def test_a_run_that_waits_in_a_durable_queue_is_not_lost() -> None:
+    waits: Act = [Passed(3.0), event("replay"), event(SNAPSHOT_EVENT, status="PENDING", queue_ticket="queued")]
+    source = Scripted([text(0, "a"), CUT], *[waits] * 15, [event("RunCompleted", 1)])
+    assert folded(await all_of(source, limits=PATIENT)).state is RunState.COMPLETED
+
+
+async def test_time_in_which_agentos_does_not_answer_does_not_count_for_a_lost_run() -> None:
+    stuck: Act = [Passed(3.0), *STUCK]
+    outage: list[Act] = [[Passed(30.0), DOWN]] * 3
+    acts = [*outage, stuck, *outage, stuck, stuck, stuck, *outage, stuck]
+    source = Scripted([text(0, "a"), CUT], *acts, [event("RunCompleted", 1)])
+    assert folded(await all_of(source, limits=PATIENT)).state is RunState.COMPLETED
+    counted = Scripted([text(0, "a"), CUT], *acts, stuck, stuck)
+    with pytest.raises(TargetError) as caught:
+        await all_of(counted, limits=PATIENT)
+    assert caught.value.reason == FaultReason.LOST, "what was counted before an outage still counts after it"
+
+
+async def test_a_run_that_may_be_lost_is_asked_for_often() -> None:
+    """So that a replica which has it live is met in time."""
+    limits = replace(PATIENT, backoff_first_s=1000.0, backoff_max_s=1000.0, lost_s=0.2, run_timeout_s=60.0)
+    source = Scripted(STUCK)
+    with pytest.raises(TargetError) as caught:
+        await all_of(source, RunRef(run_id="r", session_id="s"), limits=limits)
+    assert caught.value.reason == FaultReason.LOST
+
+
+async def test_an_agentos_that_does_not_come_back_is_waited_for_as_long_as_a_run_may_be_silent() -> None:
+    source = Scripted([text(0, "a"), CUT], [DOWN])
     with pytest.raises(TargetError) as caught:
         await all_of(source)
     assert caught.value.reason == FaultReason.TIMEOUT
+
+
+async def test_a_live_stream_that_is_merely_silent_is_not_lost() -> None:
+    source = Scripted([text(0, "a"), CUT], [event("subscribed"), 0.4, event("RunCompleted", 1)])
+    assert folded(await all_of(source)).state is RunState.COMPLETED
+
+
+async def test_less_text_in_the_database_takes_nothing_from_what_was_seen() -> None:
+    ended = event(SNAPSHOT_EVENT, status="ERROR", content="died")
+    source = Scripted([text(0, "a long "), text(1, "answer"), CUT], [event("replay"), ended])
+    view = folded(await all_of(source))
+    assert (view.text, view.state) == ("a long answer", RunState.FAILED)
 
 
 async def test_a_silent_stream_ends_after_the_timeout() -> None:
@@ -201,9 +285,37 @@ async def test_a_known_run_is_only_resumed() -> None:
 
 async def test_a_continuation_goes_out_once() -> None:
     source = Scripted([event("RunContinued", 5), CUT], [event("RunCompleted", 6)])
-    start = Continuation(ref=RunRef(run_id="r", session_id="s", after_index=4), payload={"tools": []})
-    await all_of(source, start)
+    await all_of(source, CONTINUATION)
     assert source.calls == [("continue", "r", -1), ("resume", "r", 5)]
+
+
+CONTINUATION = Continuation(ref=RunRef(run_id="r", session_id="s", after_index=4), payload={"tools": []})
+
+
+@pytest.mark.parametrize("cut", [[CUT], [event("subscribed"), CUT], []], ids=["no answer", "headers", "empty answer"])
+@pytest.mark.parametrize("durable_queue", [False, True])
+async def test_a_continuation_whose_answer_was_lost_is_only_looked_for(cut: Act, durable_queue: bool) -> None:
+    source = Scripted(
+        cut, PAUSED, [text(5, "a"), CUT], PAUSED[:1], [event("RunCompleted", 6)], durable_queue=durable_queue
+    )
+    events = await all_of(source, CONTINUATION)
+    assert (folded(events).text, folded(events).state) == ("a", RunState.COMPLETED)
+    assert [name for name, _, _ in source.calls] == ["continue"] + ["resume"] * 4
+
+
+async def test_a_run_still_paused_after_its_continuation_was_lost_is_told_as_interrupted() -> None:
+    """It may have arrived, or arrive yet: nobody can say, and it never goes out again."""
+    source = Scripted([CUT], PAUSED)
+    with pytest.raises(TargetError) as caught:
+        await all_of(source, CONTINUATION)
+    assert caught.value.reason == FaultReason.INTERRUPTED
+    assert {name for name, _, _ in source.calls[1:]} == {"resume"}
+    assert len(source.calls) > 2
+
+
+async def test_a_second_pause_ends_the_following_of_a_continuation() -> None:
+    source = Scripted([event("RunContinued", 5), CUT], PAUSED)
+    assert folded(await all_of(source, CONTINUATION)).state is RunState.PAUSED
 
 
 async def test_a_follower_that_leaves_closes_its_stream() -> None:

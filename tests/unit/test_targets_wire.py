@@ -162,3 +162,34 @@ async def test_a_run_in_the_database_alone_comes_as_one_snapshot() -> None:
     events = [one async for one in wire.target.resume("run-a", "s")]
     assert [one.name for one in events] == ["replay", "RunSnapshot"]
     assert dict(wire.requests[-1].url.params) == {"session_id": "s"}
+
+
+@pytest.mark.parametrize(
+    ("job", "ticket"),
+    [
+        (httpx.Response(200, json={"id": "run-a", "status": "queued"}), "queued"),
+        (httpx.Response(200, json={"id": "run-a", "status": "running"}), "running"),
+        (httpx.Response(200, json={"id": "run-a", "status": "failed"}), None),
+        (httpx.Response(404, json={"detail": "no such job"}), None),
+        (httpx.Response(403, json={"detail": "an admin scope is needed"}), None),
+    ],
+    ids=["waits", "is worked on", "given up", "unknown", "not told"],
+)
+@pytest.mark.parametrize("durable", [True, False])
+async def test_a_run_going_on_in_the_database_alone_is_told_with_its_ticket(
+    job: httpx.Response, ticket: str | None, durable: bool
+) -> None:
+    answers = {
+        "/base/config": httpx.Response(200, json={"queue": {"durable": durable}}),
+        "/base/queue/jobs/run-a": job,
+        "/base/agents/my agent/runs/run-a": httpx.Response(200, json={"run_id": "run-a", "status": "PENDING"}),
+    }
+
+    def stored(asked: httpx.Request) -> httpx.Response:
+        replay = b'event: replay\ndata: {"run_id":"run-a","status":"PENDING","total_events":0}\n\n'
+        stream_of_it = httpx.Response(200, content=replay, headers={"content-type": "text/event-stream"})
+        return answers[asked.url.path] if asked.method == "GET" else stream_of_it
+
+    wire = Wire(stored)
+    *_, last = [one async for one in wire.target.resume("run-a", "s")]
+    assert last.data.get("queue_ticket") == (ticket if durable else None)

@@ -77,6 +77,13 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "look whether anything was done before you ask again.",
         "zh": "运行长时间没有任何动静，已停止等待。它可能仍在进行：再次提问之前请先确认。",
     },
+    "fault.lost": {
+        "en": "The agent's server no longer works on this run, most likely because it was restarted in the middle: "
+        "nothing more will come. What is above, if anything, is what had been written by then. Look whether anything was "
+        "done already before you ask again.",
+        "zh": "智能体服务已不再处理这次运行（很可能中途重启过），不会再有后续内容。上面如有内容，是当时已写出的部分。"
+        "再次提问之前，请先确认是否已有操作完成。",
+    },
     "fault.background_unsupported": {
         "en": "The agent cannot run in the background on its server. Tell whoever runs this bot: give the agent a "
         "database.",

@@ -2,7 +2,14 @@
 
 A submission or a continuation goes out once; after that only `/resume` is asked, which changes nothing. Only where a
 second submission attaches to the first run (a durable queue) a lost answer is asked for by submitting again: the run
-has another id than ours there, and no metadata until it ends. A run that AgentOS does not know is looked for a while.
+has another id than ours there, and no metadata until it ends. A run that AgentOS does not know is looked for a while,
+and so is one that is still paused after the answer to its continuation was lost: whether that arrived, nobody can say.
+
+A run whose AgentOS died stays RUNNING in its database for ever, or PENDING where it came through a queue: /resume then
+ends at once, with no event and nothing to wait for (3.1.10, all kinds of targets). Answered so for `lost_s`, the run
+counts as lost. Any event, any live stream, a change of the stored run, or its ticket in a durable queue says that it
+lives; time in which AgentOS does not answer does not count. The limit: of several replicas that share no event stream
+only one has the run live, so whoever is led past it, ask after ask for all that time, takes the run for lost.
 """
 
 import asyncio
@@ -10,11 +17,12 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agno_lark.clock import Clock
 from agno_lark.errors import TargetError
+from agno_lark.targets.event_data import state_of
 from agno_lark.targets.protocol import (
     SNAPSHOT_EVENT,
     Continuation,
@@ -24,6 +32,7 @@ from agno_lark.targets.protocol import (
     RunEvent,
     RunRef,
     RunRequest,
+    RunState,
 )
 from agno_lark.targets.run_view import ending, told_run_id
 
@@ -31,7 +40,9 @@ __all__ = ["Source", "follow"]
 
 logger = logging.getLogger(__name__)
 
-_ABOUT_THE_STREAM = frozenset({"replay", "catch_up", "subscribed", SNAPSHOT_EVENT})
+_LIVE = frozenset({"catch_up", "subscribed"})
+_ABOUT_THE_STREAM = frozenset({"replay", *_LIVE, SNAPSHOT_EVENT})
+_ASKS_BEFORE_LOST = 24  # at least: with two replicas, one chance in millions to miss the live one each time
 _GO_ON = frozenset({FaultReason.INTERRUPTED, FaultReason.UNREACHABLE, FaultReason.SERVER_ERROR, FaultReason.BUSY})
 
 
@@ -53,6 +64,26 @@ class Source(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
+class _Stillness:
+    """For how long AgentOS has answered, again and again, that the run goes on, with nothing of it to follow."""
+
+    run: Mapping[str, Any] | None = None  # as it was told the last time
+    since_s: float | None = None  # when that was; None after a failure: the time in between is not counted
+    total_s: float = 0.0
+
+    def note(self, run: Mapping[str, Any] | None, now_s: float, *, failed: bool) -> None:
+        """A connection has failed, or has ended after telling of `run` so (None: not so)."""
+        if failed:
+            self.since_s = None
+            return
+        if run is None or run != self.run:
+            self.total_s = 0.0
+        elif self.since_s is not None:
+            self.total_s += now_s - self.since_s
+        self.run, self.since_s = run, None if run is None else now_s
+
+
+@dataclass(slots=True, kw_only=True)
 class _Pursuit:
     """How far one `follow` has come."""
 
@@ -64,7 +95,12 @@ class _Pursuit:
     submit_again: bool = False  # it may have gone out, and a second one attaches to it
     last_event_s: float
     missing_since_s: float | None = None
+    unheard: bool = False  # nothing of what follows the continuation was heard yet
+    unmoved: bool = False  # this connection told the run as it was before the continuation: paused
+    unmoved_since_s: float | None = None
     reconnections: int = 0
+    stuck: Mapping[str, Any] | None = None  # the run as this connection told it: going on, and nothing to follow
+    stillness: _Stillness = field(default_factory=_Stillness)
 
     def take(self, event: RunEvent, now_s: float) -> bool:
         """Note an event; False for one that was seen before."""
@@ -75,13 +111,22 @@ class _Pursuit:
                 return False
             self.after_index = event.index
         self.missing_since_s = None
-        if event.name not in _ABOUT_THE_STREAM:
+        if event.name == SNAPSHOT_EVENT:
+            self.unmoved = self.unheard and _state(event) is RunState.PAUSED
+            self.stuck = event.data if _is_stuck(event) else None
+        elif event.name in _LIVE:
+            self.stillness = _Stillness()
+        elif event.name not in _ABOUT_THE_STREAM:
             self.last_event_s, self.reconnections = now_s, 0
-        return True
+            self.stillness = _Stillness()
+            self.unheard = False
+        return not self.unmoved
 
     def verdict(self, fault: TargetError | None, resumable: bool | None, limits: FollowLimits, now_s: float) -> None:
         """A stream has ended (`fault` None) or broken: return to ask again, raise what the person is to hear."""
         silent_s = now_s - self.last_event_s
+        self.stillness.note(self.stuck, now_s, failed=fault is not None)
+        self.stuck = None
         if fault is not None and self.first_request and fault.reason != FaultReason.INTERRUPTED:
             raise fault
         if resumable is False:
@@ -93,12 +138,21 @@ class _Pursuit:
                 raise fault if self.confirmed else _cut(FaultReason.INTERRUPTED, f"the answer was lost; {fault}")
         elif fault is not None and fault.reason not in _GO_ON:
             raise fault
+        if self.unmoved:
+            self.unmoved, since_s = False, self.unmoved_since_s or now_s
+            self.unmoved_since_s = since_s
+            if now_s - since_s >= limits.missing_grace_s:
+                raise _cut(FaultReason.INTERRUPTED, "the answer to the continuation was lost; the run is still paused")
+        if fault is None and (still_s := self.stillness.total_s) >= limits.lost_s:
+            raise _cut(FaultReason.LOST, f"AgentOS has had nothing of the run to follow for {still_s:.0f} s")
         if silent_s >= limits.run_timeout_s:
             raise _cut(FaultReason.TIMEOUT, f"no event of the run for {silent_s:.0f} s; last: {fault or 'silence'}")
 
     def pause_s(self, limits: FollowLimits, chance: float) -> float:
         """How long to wait before asking again; `chance` in 0..1 keeps many followers from coming back as one."""
         longest = min(limits.backoff_max_s, limits.backoff_first_s * 2.0 ** min(self.reconnections, 20))
+        if self.stillness.since_s is not None:
+            longest = min(longest, limits.lost_s / _ASKS_BEFORE_LOST)
         return longest * (0.5 + chance / 2)
 
 
@@ -155,6 +209,7 @@ def _begin(start: FollowStart, now_s: float) -> _Pursuit:
         after_index=ref.after_index,
         confirmed=not first_request,  # continuing a run that is over forks it, under a new id
         first_request=first_request,
+        unheard=first_request,
         last_event_s=now_s,
     )
 
@@ -184,6 +239,15 @@ async def _attaches(source: Source) -> bool:
             "a target does not say whether it has a queue", extra={"action": "run.ask", "reason": error.reason}
         )
         return False
+
+
+def _is_stuck(snapshot: RunEvent) -> bool:
+    """AgentOS stores the run as going on, and has nothing live of it, nor a ticket for it."""
+    return _state(snapshot) is RunState.RUNNING and not snapshot.data.get("queue_ticket")
+
+
+def _state(snapshot: RunEvent) -> RunState | None:
+    return state_of(snapshot.data.get("status"))
 
 
 def _cut(reason: FaultReason, message: str) -> TargetError:

@@ -173,7 +173,7 @@ class LocalTarget:
         if snapshot is None:
             raise TargetError("this process knows no such run", reason=FaultReason.NOT_FOUND)
         if snapshot.state is RunState.RUNNING:
-            raise TargetError("the run ended with the process it ran in", reason=FaultReason.NOT_FOUND)
+            raise TargetError("the run ended with the process it ran in", reason=FaultReason.LOST)
         yield snapshot_event(snapshot)
 
     async def continue_run(

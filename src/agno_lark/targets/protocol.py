@@ -31,7 +31,8 @@ __all__ = [
 SNAPSHOT_EVENT = "RunSnapshot"
 """Name of the one event we make ourselves: the run as AgentOS stores it, where its stream can't be replayed any more.
 
-Its data: `run_id`, `status` (agno's word, upper case), `content`, `reasoning_content`, `requirements`, `metrics`.
+Its data: `run_id`, `status` (agno's word, upper case), `content`, `reasoning_content`, `requirements`, `metrics`; and
+`queue_ticket`, its status in a durable queue, where that still has it in hand.
 """
 
 
@@ -68,7 +69,8 @@ class FaultReason(StrEnum):
     CONFLICT = "conflict"  # 409: somebody else owns, continues or has ended this run
     BUSY = "busy"  # 429: too many requests, or a full queue; try again later
     SERVER_ERROR = "server_error"  # 5xx
-    TIMEOUT = "timeout"  # no event for run_timeout_s: AgentOS died, or the run hangs
+    TIMEOUT = "timeout"  # no event for run_timeout_s: AgentOS is gone, or the run hangs
+    LOST = "lost"  # AgentOS has the run as going on, but nothing of it is alive: it was restarted in the middle
     BACKGROUND_UNSUPPORTED = "background_unsupported"  # the target has no database: no background run, no resume
     INTERRUPTED = "interrupted"  # the stream broke after the request went out: the run may go on
     PROTOCOL = "protocol"  # what answered does not speak as an AgentOS does
@@ -121,7 +123,10 @@ class RunRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """A paused run to be continued. `payload`: form fields of `/continue` (values that are no strings go as JSON)."""
+    """A paused run to be continued; `ref.after_index` is at least its pause's.
+
+    `payload`: form fields of `/continue` (values that are no strings go as JSON).
+    """
 
     ref: RunRef
     payload: Mapping[str, Any] = field(repr=False)
@@ -177,12 +182,14 @@ class FollowLimits:
     """How long `follow` believes in a run. All in seconds.
 
     `silence_s`: no byte for so long → ask again with /resume. `run_timeout_s`: no event for so long, over all
-    reconnections → TargetError(timeout). `backoff_first_s`, `backoff_max_s`: pauses between reconnections, doubled.
+    reconnections → TargetError(timeout). `lost_s`: AgentOS has answered for so long that the run goes on, with nothing
+    of it to follow → TargetError(lost). `backoff_first_s`, `backoff_max_s`: pauses between reconnections, doubled.
     `missing_grace_s`: a run AgentOS does not know is looked for that long before it counts as gone.
     """
 
     silence_s: float = 60.0
     run_timeout_s: float = 900.0
+    lost_s: float = 120.0
     backoff_first_s: float = 0.25
     backoff_max_s: float = 10.0
     missing_grace_s: float = 3.0
@@ -231,8 +238,9 @@ class Target(Protocol):
 
         Ends after the run's terminal event or its pause. A submission or a continuation goes out exactly once, but for
         a submission whose answer was lost where a second one attaches to the first run (durable queue). Raises
-        TIMEOUT (no event for run_timeout_s), NOT_FOUND (the run is really gone), INTERRUPTED (cut, and can't be
-        resumed), and whatever the first request is refused with.
+        TIMEOUT (no event for run_timeout_s), LOST (its AgentOS was restarted, and that for lost_s), NOT_FOUND (the run
+        is really gone), INTERRUPTED (cut, and can't be resumed; or a continuation's answer was lost, and the run is
+        still paused), and whatever the first request is refused with.
         """
         ...
 

@@ -27,11 +27,19 @@ from agno_lark.targets.protocol import (
     RunEvent,
     RunRequest,
     RunSnapshot,
+    RunState,
     TargetInfo,
     TargetType,
 )
 from agno_lark.targets.run_view import ending
-from agno_lark.targets.snapshots import newest_of_turn, run_snapshot, runs_untold, snapshot_event, target_name
+from agno_lark.targets.snapshots import (
+    newest_of_turn,
+    open_ticket,
+    run_snapshot,
+    runs_untold,
+    snapshot_event,
+    target_name,
+)
 from agno_lark.targets.sse import SseParser, SseTooLong, run_event
 
 __all__ = ["RemoteTarget"]
@@ -125,7 +133,8 @@ class RemoteTarget:
                 ended = ended or ending(event, run_id) is not None
                 yield event
         if replayed and not ended and (snapshot := await self.find(run_id, session_id)) is not None:
-            yield snapshot_event(snapshot)
+            waits = snapshot.state is RunState.RUNNING
+            yield snapshot_event(snapshot, ticket=await self._ticket(run_id) if waits else "")
 
     async def continue_run(
         self, run_id: str, session_id: str, user_id: str, payload: Mapping[str, Any]
@@ -193,6 +202,19 @@ class RemoteTarget:
         if name is None:
             note = "; ".join(filter(None, [f"this AgentOS lists no {self._type.value} {self._id}", note]))
         return TargetInfo(name=name or self._id, reachable=True, durable_queue=self._durable_queue, note=note, **info)
+
+    async def _ticket(self, run_id: str) -> str:
+        """The status of a durable queue's ticket for the run, or "": a run whose turn has not come has no stream yet.
+
+        An AgentOS that checks JWTs tells its administrators only.
+        """
+        try:
+            if not await self.attaches():
+                return ""
+            _, job = await self._call("GET", f"{self._base}/queue/jobs/{quote(run_id, safe='')}", asked="ask its queue")
+        except TargetError:
+            return ""
+        return open_ticket(job)
 
     async def _has_database(self) -> bool:
         """Whether the target keeps its runs; without one AgentOS refuses to run it in the background. True in doubt."""

@@ -6,7 +6,7 @@ from typing import Any
 from agno_lark.targets.event_data import answer_text, mapping, mappings, state_of, text_of
 from agno_lark.targets.protocol import SNAPSHOT_EVENT, RunEvent, RunSnapshot, RunState, TargetType
 
-__all__ = ["newest_of_turn", "run_snapshot", "runs_untold", "snapshot_event", "target_name"]
+__all__ = ["newest_of_turn", "open_ticket", "run_snapshot", "runs_untold", "snapshot_event", "target_name"]
 
 
 def run_snapshot(answer: object, session_id: str) -> RunSnapshot | None:
@@ -39,9 +39,16 @@ def runs_untold(answer: object) -> tuple[str, ...]:
     return tuple(run_id for row in rows if row.get("metadata") is None and (run_id := text_of(row.get("run_id"))))
 
 
-def snapshot_event(snapshot: RunSnapshot) -> RunEvent:
-    """The one event that stands for a whole stored run."""
-    return RunEvent(name=SNAPSHOT_EVENT, data={**snapshot.raw, "run_id": snapshot.run_id})
+def snapshot_event(snapshot: RunSnapshot, *, ticket: str = "") -> RunEvent:
+    """The one event that stands for a whole stored run. `ticket`: see SNAPSHOT_EVENT; "" for none."""
+    told = {"queue_ticket": ticket} if ticket else {}
+    return RunEvent(name=SNAPSHOT_EVENT, data={**snapshot.raw, "run_id": snapshot.run_id, **told})
+
+
+def open_ticket(job: object) -> str:
+    """From `GET /queue/jobs/{run_id}`: queued or running, or "" when the queue is done with the run or knows none."""
+    status = text_of(mapping(job).get("status"))
+    return status if status in ("queued", "running") else ""
 
 
 def target_name(config: object, target_type: TargetType, target_id: str) -> tuple[str | None, bool | None]:
