@@ -34,13 +34,17 @@ class Reactions:
         self._adding[turn_id] = asyncio.create_task(self._add(turn_id, message_id), name=f"reaction-{turn_id}")
 
     async def clear(self, turn_id: str, message_id: str, reaction_id: str | None) -> None:
-        """Take it away again. `reaction_id` is what the row remembers; one still on its way is waited for."""
+        """Take it away again. `reaction_id` is what the row remembers; one still on its way is waited for.
+
+        A former life may have died between adding it and noting its id: adding it once more changes nothing and tells.
+        """
         adding = self._adding.pop(turn_id, None)
         if adding is not None:
             reaction_id = await adding or reaction_id
-        if reaction_id is None:
-            return
+            if reaction_id is None:
+                return
         try:
+            reaction_id = reaction_id or await self._api.add_reaction(message_id, TAKEN)
             await self._api.delete_reaction(message_id, reaction_id)
         except CallRefused as error:
             logger.info("a reaction stays", extra={"action": "reaction_refused", "code": error.code})
