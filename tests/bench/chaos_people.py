@@ -1,0 +1,97 @@
+"""The people of a chaos run: they write what the plan says, and some press Stop."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agno_lark.sandbox.refusals import NoAnswer
+from agno_lark.testing import FeishuSandbox
+from tests.bench.chaos_judge import Asked, Seen
+from tests.bench.chaos_plan import GROUPS, TOPICS, Kind, Writing
+from tests.bench.chaos_processes import now_ms
+
+__all__ = ["People"]
+
+STOP_LABELS = ("Stop", "停止")
+PRESS_TRIES, PRESS_EVERY_S = 40, 0.25
+
+
+class People:
+    """Everybody who writes. `asked`: what has been written so far."""
+
+    def __init__(self, feishu: FeishuSandbox, who: Sequence[tuple[str, str]]) -> None:
+        self._feishu = feishu
+        self.asked: list[Asked] = []
+        self.presses = 0
+        for name, language in who:
+            feishu.world.add_person(name, language="zh" if language == "zh" else "en")
+        for group in GROUPS:
+            feishu.world.add_group(group)
+        feishu.world.add_group(TOPICS, topics=True)
+
+    async def write(self, writings: Sequence[Writing], started_s: float) -> None:
+        """Each message at its time after `started_s` (the loop's clock)."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as pressing:
+            for one in writings:
+                await asyncio.sleep(max(0.0, started_s + one.at_s - loop.time()))
+                chat_id = self._feishu.world.chat(one.place or one.person).chat_id
+                message = await self._feishu.write(one.person, chat_id, one.text, mention_bot=bool(one.place))
+                asked = Asked(
+                    message_id=message.message_id,
+                    person=one.person,
+                    text=one.text,
+                    kind=one.kind,
+                    needles=one.needles,
+                    model_calls=one.model_calls,
+                    written_ms=now_ms(),
+                )
+                self.asked.append(asked)
+                if one.kind is Kind.STOP:
+                    pressing.create_task(self._press_stop(asked, chat_id), name=f"press-{asked.message_id}")
+
+    async def _press_stop(self, asked: Asked, chat_id: str) -> None:
+        """Press Stop on the message's card as soon as it is there and says something; give up after ten seconds."""
+        for _ in range(PRESS_TRIES):
+            await asyncio.sleep(PRESS_EVERY_S)
+            cards = [seen for seen in self._feishu.from_bot(chat_id) if seen.parent_id == asked.message_id]
+            for card in cards:
+                for label in STOP_LABELS:
+                    try:
+                        await self._feishu.press(asked.person, card.message_id, label)
+                    except (LookupError, NoAnswer):
+                        continue
+                    self.presses += 1
+                    return
+
+    def seen(self) -> list[Seen]:
+        """What the bot has said, as people see it now."""
+        world = self._feishu.world
+        found: list[Seen] = []
+        for position, message_id in enumerate(world.timeline):
+            message = world.messages[message_id]
+            if not message.sender_is_bot or message.recalled:
+                continue
+            shown = world.show(message)
+            found.append(
+                Seen(
+                    message_id=message_id,
+                    to=message.parent_id or "",
+                    place=message.chat_id,
+                    position=position,
+                    text=shown.text,
+                    grows=shown.streaming or '"turn.stop"' in _json(shown.card),
+                )
+            )
+        return found
+
+    def unanswered(self) -> list[Asked]:
+        """Messages that no message of the bot's answers, or only ones that still grow. Quick, and good enough to wait
+        for; the judge looks closer."""
+        answered = {seen.to for seen in self.seen() if not seen.grows}
+        return [asked for asked in self.asked if asked.message_id not in answered]
+
+
+def _json(card: object) -> str:
+    import json
+
+    return json.dumps(card)
