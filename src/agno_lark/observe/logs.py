@@ -14,15 +14,19 @@ _QUIET = ("httpx", "httpcore", "websockets", "uvicorn", "Lark", "agno", "aiosqli
 
 
 def configure_logs(level: str, log_format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send records of this process to `stream` (default: stderr) at `level` (debug, info, warning, error)."""
+    """Send records of this process to `stream` (default: stderr) at `level` (debug, info, warning, error).
+
+    Tracebacks come without the values of variables: those are people's words, and secrets.
+    """
     import structlog
+    from structlog.tracebacks import ExceptionDictTransformer
 
     stream = stream or sys.stderr
     as_json = log_format is LogFormat.JSON or (log_format is LogFormat.AUTO and not stream.isatty())
     renderer = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+        else structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
     )
     processors: list[structlog.types.Processor] = [
         structlog.stdlib.add_log_level,
@@ -31,7 +35,7 @@ def configure_logs(level: str, log_format: LogFormat, stream: TextIO | None = No
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if as_json:
-        processors.append(structlog.processors.dict_tracebacks)
+        processors.append(structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)))
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=processors,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
