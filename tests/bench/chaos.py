@@ -35,7 +35,8 @@ from tests.bench.chaos_report import keep, summary, table
 from tests.bench.chaos_saboteur import Saboteur
 from tests.bench.processes import bridge_settings, free_port
 
-RUN_TIMEOUT_S = 20  # of silence: a run whose AgentOS was killed never ends by itself
+RUN_TIMEOUT_S = 45  # of silence; a restarted AgentOS may take half as long on a busy machine
+LOST_RUN_TIMEOUT_S = 8  # a run whose AgentOS was killed never ends by itself
 # A message the platform gives up is not the bridge's to answer: none is given up within the run.
 ACK_S, REDELIVERY_S = 2.0, (1.0, 2.0, 3.0, *[5.0] * 60)
 FULL_MESSAGES, MESSAGES_A_MINUTE = 2000, 400
@@ -140,6 +141,7 @@ def _bridge(feishu: FeishuSandbox, options: Options, *, agentos_url: str) -> Kep
     port = free_port()
     env = bridge_settings(feishu, agentos_url, options.folder, port) | {
         "BRIDGE_RUN_TIMEOUT": str(RUN_TIMEOUT_S),
+        "BRIDGE_LOST_RUN_TIMEOUT": str(LOST_RUN_TIMEOUT_S),
         "LARK_API_TIMEOUT": "5",
         "LOG_FORMAT": "json",
     }
