@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agno_lark.errors import AlreadyRunningError, StoreError
+from agno_lark.store.trouble import ADVICE, reason_of
 
 __all__ = ["InstanceLock", "whole_path"]
 
@@ -45,8 +46,7 @@ class InstanceLock:
                 stack.callback(os.close, handle)
                 instance_id = _take(handle, state_db, address)
             except OSError as error:
-                advice = "check its disk, and the owner and the rights of its folder"
-                raise StoreError(f"lock file {path}: {error.strerror}; {advice}") from error
+                raise StoreError(f"lock file {path}: {error.strerror}; {ADVICE[reason_of(file, error)]}") from error
             yield instance_id
 
 

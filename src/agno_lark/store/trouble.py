@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agno_lark.errors import StoreError
 
-__all__ = ["PROBE_BYTES", "Reason", "Trouble", "damaged", "explained", "reason_of"]
+__all__ = ["ADVICE", "PROBE_BYTES", "Reason", "Trouble", "damaged", "explained", "reason_of"]
 
 PROBE_BYTES = 64 * 1024  # with less room than this the disk counts as full
 
