@@ -55,6 +55,7 @@ SETTINGS_ZH: Words = {
     "上一项所列的用户始终可以私聊机器人。",
     "feishu_allow_bots": "是否回复其他机器人的消息。",
     "feishu_group_session_mode": "在群里：每个成员各自一个对话（user），或每个群、每个话题共用一个（shared）。",
+    "feishu_private_interrupt": "在私聊中：新消息会停止仍在回答上一条消息的运行。",
     "feishu_language": "机器人自身提示语的语言：zh、en，或 auto（跟随用户）。",
     "lark_api_base_url": "`https://open.feishu.cn`；国际版应用用 `https://open.larksuite.com`；沙箱用它的本机地址。",
     "lark_api_timeout": "调用一次飞书接口最多等待的秒数。",
@@ -89,6 +90,15 @@ CHAT_COMMANDS: Mapping[str, Words] = {
         "en": "Stop the newest run of this conversation; `/cancel <run id>` stops a particular one (the first six "
         "characters of its id are enough).",
         "zh": "停止本对话中最新的一次运行；`/cancel <运行编号>` 停止指定的运行（给出编号的前六位即可）。",
+    },
+    "retry": {
+        "en": "Ask again what the newest failed or open turn of this conversation asked (open: its outcome is unknown, "
+        "or it came too late); `/retry <run id>` a particular one.",
+        "zh": "重新提问本对话中最新失败或悬而未决（结果未知，或送达太晚）的问题；`/retry <运行编号>` 指定某一次。",
+    },
+    "dismiss": {
+        "en": "Leave the newest open turn of this conversation as it is; `/dismiss <run id>` a particular one.",
+        "zh": "不再处理本对话中最新的悬而未决的问题；`/dismiss <运行编号>` 指定某一次。",
     },
     "help": {"en": "Show these commands.", "zh": "显示这些命令。"},
 }
@@ -169,6 +179,10 @@ STATUS_FIELDS: Mapping[str, Words] = {
     },
     "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
     "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
+    "store": {
+        "en": "The state database: `ok`, and while it cannot be written the `reason` and since when.",
+        "zh": "状态数据库：`ok`；无法写入时还有原因 `reason` 和起始时间。",
+    },
     "intake": {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
         "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "
@@ -198,7 +212,7 @@ SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
     ),
     "im:message:send_as_bot": (
         True,
-        ("send_message", "reply_message"),
+        ("send_message", "reply_message", "patch_message"),
         {"en": "Send answers and reply to messages.", "zh": "发送和回复消息。"},
     ),
     "im:message.reactions:write_only": (
@@ -232,7 +246,10 @@ SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
     ),
     "im:resource": (
         False,
-        (),
-        {"en": "Pictures and files. Not used yet.", "zh": "图片和文件。当前版本尚未使用。"},
+        ("upload_file",),
+        {
+            "en": "An answer whose text Feishu refuses comes as a file. Pictures and files of people: not used yet.",
+            "zh": "当飞书拒绝显示回答的文字时，改为以文件发送。用户发来的图片和文件当前版本尚未使用。",
+        },
     ),
 }

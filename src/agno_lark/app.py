@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
 from typing import Any
 
+from agno_lark import crash
 from agno_lark.clock import Clock, Ids, RandomIds, SystemClock
 from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandHandler
 from agno_lark.errors import AgnoLarkError, StoreError
@@ -16,7 +18,8 @@ from agno_lark.feishu.connection import Connection
 from agno_lark.feishu.status import ConnectionState
 from agno_lark.intake import Intake
 from agno_lark.jobs import JobKind, Queue, Runner, counts
-from agno_lark.replies import CardMemory, CardWriter, Place, Poster, Reactions
+from agno_lark.locale import say
+from agno_lark.replies import REPLY, CardMemory, CardWriter, Deliverer, Place, Poster, Reactions
 from agno_lark.retention import Retention, rules
 from agno_lark.settings import Settings
 from agno_lark.store import InstanceLock, Store
@@ -62,6 +65,7 @@ class Bridge:
         self._target_info: TargetInfo | None = None
         self._store: Store | None = None
         self._runner: Runner | None = None
+        self._turns: TurnHandler | None = None
         self._intake: Intake | None = None
         self._connection: Connection | None = None
         self._started_ms = 0
@@ -78,8 +82,10 @@ class Bridge:
     async def running(self) -> AsyncIterator[None]:
         """Start; on leaving, drain and stop. What is not done by then goes on at the next start.
 
-        Raises `AlreadyRunningError`, `StoreError`, `NewerSchemaError`. A refusal by Feishu comes later: see `ended`.
+        Raises `AlreadyRunningError`, `StoreError`, `NewerSchemaError`, and `SettingsError` for a crash point outside a
+        sandbox. A refusal by Feishu comes later: see `ended`.
         """
+        crash.arm(os.environ.get(crash.VARIABLE), in_sandbox=self.settings.in_sandbox)
         async with contextlib.AsyncExitStack() as stack:
             instance_id = stack.enter_context(InstanceLock.hold(self.settings.feishu_state_db, self._address))
             store = await stack.enter_async_context(Store.open(self.settings.feishu_state_db, clock=self._clock))
@@ -175,7 +181,8 @@ class Bridge:
         poster = Poster(api)
 
         def open_card(place: Place, memory: CardMemory, row: RunRow) -> CardWriter:
-            return CardWriter(api, poster, place, memory, turn_id=row.turn_id, lang=row.language)
+            heading = say("turn.heading.again", row.language) if row.retry_of else ""
+            return CardWriter(api, poster, place, memory, turn_id=row.turn_id, lang=row.language, heading=heading)
 
         turns = TurnHandler(
             store=store,
@@ -189,10 +196,10 @@ class Bridge:
             store=store,
             target=self._target,
             target_name=self._target_name,
-            poster=poster,
             clock=self._clock,
             stopping=turns.stopping,
         )
+        deliverer = Deliverer(store=store, poster=poster, replies=turns, clock=self._clock)
         kinds = (
             JobKind(
                 name=TURN,
@@ -204,7 +211,9 @@ class Bridge:
             JobKind(name=COMMAND, handle=commands.command),
             JobKind(name=SAY, handle=commands.say),
             JobKind(name=STOP_RUN, handle=commands.stop_run),
+            JobKind(name=REPLY, prepare=deliverer.prepare, handle=deliverer.handle, give_up=deliverer.give_up),
         )
+        self._turns = turns
         return Runner(
             store,
             {kind.name: kind for kind in kinds},
@@ -226,8 +235,11 @@ class Bridge:
             store=store,
             settings=self.settings,
             target=(str(self._target.type), self._target.id),
+            clock=self._clock,
             ids=self._ids,
+            started_ms=self._started_ms,
             taken=reactions.take,
+            superseded=self._superseded,
         )
         connection = Connection(
             self.settings.feishu_app_id,
@@ -288,6 +300,13 @@ class Bridge:
             elif info.note and info.note != told[1]:
                 logger.warning("about the target", extra={"action": "target_note", "note": info.note})
             await asyncio.sleep(DESCRIBE_AGAIN_S if info.reachable else DESCRIBE_SOON_S)
+
+    def _superseded(self, turn_id: str) -> None:
+        """A turn was taken from its handler in the transaction that accepted a newer message."""
+        assert self._turns is not None  # noqa: S101 - set before anything is accepted
+        assert self._runner is not None  # noqa: S101
+        self._turns.superseded(turn_id)
+        self._runner.interrupt(turn_id)
 
     def _target_name(self) -> str:
         return self._target_info.name if self._target_info and self._target_info.name else self._target.id

@@ -22,10 +22,18 @@ class Ids(Protocol):
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The machine's own clock, which never goes back: set back, it goes on from where it was until this process ends.
+    So nothing that waits, and no lease, waits longer for it."""
+
+    def __init__(self) -> None:
+        self._ahead = (time.monotonic_ns(), time.time_ns())
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        steady_ns, wall_ns = time.monotonic_ns(), time.time_ns()
+        since_ns, at_ns = self._ahead  # one tuple: read and written whole, from several threads
+        wall_ns = max(wall_ns, at_ns + steady_ns - since_ns)
+        self._ahead = (steady_ns, wall_ns)
+        return wall_ns // 1_000_000
 
     def monotonic_s(self) -> float:
         return time.monotonic()

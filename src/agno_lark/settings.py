@@ -195,6 +195,11 @@ class Settings(BaseSettings):
         description="In groups: a conversation per member (user) or one per group and topic (shared).",
         json_schema_extra=_hint("user or shared", "leave it out for user"),
     )
+    feishu_private_interrupt: bool = Field(
+        default=False,
+        description="In direct chats: a newer message stops the run that is still answering an older one.",
+        json_schema_extra=_hint("true or false", "leave it out to let messages wait for each other"),
+    )
     feishu_language: Annotated[Language, BeforeValidator(_lower)] = Field(
         default=Language.AUTO,
         description="Language of the bridge's own sentences: zh, en, or auto (the person's).",
@@ -289,8 +294,8 @@ class Settings(BaseSettings):
         default=7,
         ge=1,
         le=365,
-        description="For how many days finished jobs and runs are kept. What is not over stays, and so does what nobody "
-        "knows the end of.",
+        description="For how many days finished jobs and runs are kept. What is not over stays, and so does what "
+        "nobody knows the end of.",
         json_schema_extra=_hint(f"{_WHOLE} 1 to 365", "leave it out for 7"),
     )
     log_level: Annotated[str, BeforeValidator(_lower)] = Field(
@@ -320,6 +325,11 @@ class Settings(BaseSettings):
         """Raise `SettingsError` where these settings do not say who answers."""
         if missing := [name for name in _WHO_ANSWERS if not getattr(self, name)]:
             raise SettingsError([_missing(name) for name in missing])
+
+    @property
+    def in_sandbox(self) -> bool:
+        """Feishu is a stand-in on this machine."""
+        return is_loopback(urlsplit(self.lark_api_base_url).hostname or "")
 
     @property
     def open_to_everyone(self) -> bool:

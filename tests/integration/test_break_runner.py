@@ -44,7 +44,7 @@ async def test_a_machine_that_slept_does_not_run_its_own_jobs_a_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effect: bool
 ) -> None:
     monkeypatch.setattr(runner_module, "RECOVER_S", 0.02)
-    monkeypatch.setattr(runner_module, "HEARTBEAT_S", 60)
+    monkeypatch.setattr(runner_module, "HEARTBEATS", 0.5)  # every 60 s
     clock, begun, go_on = SettableClock(), asyncio.Event(), asyncio.Event()
     calls: list[str] = []
 
@@ -149,7 +149,7 @@ async def test_tidying_up_that_takes_long_is_not_taken_for_a_lost_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its job is done, so its lease is nobody's; to cancel it would leave it to itself, unseen by a stop."""
-    monkeypatch.setattr(runner_module, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(runner_module, "HEARTBEATS", 3000)  # every 10 ms
     clock, tidying, tidied = SettableClock(), asyncio.Event(), asyncio.Event()
 
     async def tidy_up() -> None:

@@ -23,11 +23,16 @@ from agno_lark.jobs import (
     finish,
     recover,
     release,
+    resolve_unknown,
+    revoke,
+    running_in_lane,
+    settle_clock,
     void_former_life,
 )
 from tests.job_fixtures import JobTable
 
 LANES = st.sampled_from(["a", "b", "c"])
+UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 ENDS = [JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.UNKNOWN]
 LEASE_MS = 1000
 
@@ -117,6 +122,7 @@ class JobMachine(RuleBasedStateMachine):
         self.zombies += self.held.values()
         self.held.clear()
         self.table.do(void_former_life, "me")
+        self.table.do(settle_clock)
         for job in self.table.do(recover, "me", self.table.new_token, lease_ms=LEASE_MS).to_reconcile:
             assert job.id in self.effects
             self.held[job.id] = job
@@ -147,6 +153,23 @@ class JobMachine(RuleBasedStateMachine):
         was = self._states()[name]
         assert self.table.do(cancel_queued, name, "why") is (was is JobState.QUEUED)
 
+    @precondition(lambda self: self.held)
+    @rule(lane=LANES, state=st.sampled_from([JobState.CANCELLED, JobState.UNKNOWN]))
+    def something_newer_takes_its_place(self, lane: str, state: JobState) -> None:
+        name = self.table.do(running_in_lane, lane)
+        runs = [job_id for job_id, job in self._states().items() if job is JobState.RUNNING and job_id[0] == lane]
+        assert runs == ([name] if name else [])
+        if name is not None:
+            assert self.table.do(revoke, name, state, "superseded")
+            self.zombies.append(self.held.pop(name))
+
+    @precondition(lambda self: any(self.order.values()))
+    @rule(data=st.data())
+    def somebody_decides_about_an_unknown_one(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(name for names in self.order.values() for name in names)))
+        was = self._states()[name]
+        assert self.table.do(resolve_unknown, name, "dismissed") is (was is JobState.UNKNOWN)
+
     def _dump(self) -> list[tuple[object, ...]]:
         return [tuple(row) for sql in ("SELECT * FROM jobs", "SELECT * FROM lanes") for row in self.table.rows(sql)]
 
@@ -174,7 +197,7 @@ class JobMachine(RuleBasedStateMachine):
         lanes = {row["lane"]: row for row in self.table.rows("SELECT * FROM lanes")}
         seqs = {row["id"]: row["seq"] for row in self.table.rows("SELECT id, seq FROM jobs")}
         for lane, names in self.order.items():
-            unfinished = [name for name in names if TRANSITIONS[states[name]]]
+            unfinished = [name for name in names if states[name] in UNFINISHED]
             running = [name for name in unfinished if states[name] is JobState.RUNNING]
             assert len(running) <= 1
             if not unfinished:

@@ -99,14 +99,17 @@ def run(table: JobTable, name: str, *, scope: str = SCOPE, phase: RunPhase = Run
 
 
 def cancel(table: JobTable, rest: str = "", scope: str = SCOPE) -> dict[str, object]:
-    return dict(table.do(decide, "cancel", CommandContext(scope=scope, rest=rest)))
+    return dict(table.do(decide, "cancel", CommandContext(scope=scope, rest=rest, job_id="j")))
 
 
 def test_new_raises_the_generation_for_what_follows(table: JobTable) -> None:
     assert table.do(current_generation, SCOPE) == 1
-    assert table.do(decide, "new", CommandContext(scope=SCOPE, rest="")) == {"generation": 2, "still_running": False}
+    assert table.do(decide, "new", CommandContext(scope=SCOPE, rest="", job_id="j")) == {
+        "generation": 2,
+        "still_running": False,
+    }
     run(table, "first", phase=RunPhase.RUNNING)
-    assert table.do(decide, "new", CommandContext(scope=SCOPE, rest=""))["still_running"]
+    assert table.do(decide, "new", CommandContext(scope=SCOPE, rest="", job_id="j"))["still_running"]
     assert table.do(current_generation, SCOPE) == 3
     assert table.do(current_generation, SCOPE + ":other") == 1
 

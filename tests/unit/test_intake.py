@@ -16,6 +16,7 @@ from agno_lark.store import Store, Tx
 from agno_lark.turns.rows import RunPhase, close_run, remember_card_message
 
 BOT = "ou_bot"
+CREATED_MS = 1_780_382_407_313
 EVENTS = Path(__file__).parents[1] / "data" / "payloads" / "events"
 
 
@@ -23,7 +24,7 @@ def message(text: str = "hello", **more: Any) -> Event:
     """A message event; `more` replaces fields of `event.message`, or `sender`, `event_id`, `mentions`."""
     body: dict[str, Any] = {
         "message_id": "om_1",
-        "create_time": "1780382407313",
+        "create_time": str(CREATED_MS),
         "chat_id": "oc_1",
         "chat_type": "p2p",
         "message_type": "text",
@@ -55,19 +56,37 @@ def click(turn: object, *, who: str = "ou_a", event_id: str = "c1", card: str = 
     return parse_event(json.dumps({"schema": "2.0", "header": header, "event": event}))
 
 
-class Door:
-    """An intake on a real store; `taken` are the turns it made."""
+class StillClock:
+    """Stands where it is put (`now`, UTC ms)."""
 
-    def __init__(self, store: Store, **settings: Any) -> None:
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+    def monotonic_s(self) -> float:
+        return self.now / 1000
+
+
+class Door:
+    """An intake on a real store; `taken` are the turns it made, `superseded` those it stopped."""
+
+    def __init__(self, store: Store, *, now: int = CREATED_MS + 1_000, **settings: Any) -> None:
         self.store = store
+        self.clock = StillClock(now)
         self.taken: list[str] = []
+        self.superseded: list[str] = []
         self.intake = Intake(
             store=store,
             settings=Settings.given(feishu_app_id="cli_a", feishu_app_secret="s", **settings),
             bot_open_id=BOT,
             target=("agent", "helper"),
+            clock=self.clock,
             ids=RandomIds(),
+            started_ms=self.clock.now,
             taken=lambda turn_id, message_id: self.taken.append(turn_id),
+            superseded=self.superseded.append,
         )
 
     async def jobs(self) -> list[dict[str, Any]]:

@@ -27,7 +27,13 @@ from agno_lark.jobs import (
     enqueue,
     extend,
     finish,
+    forget_payload,
+    kept_payload,
     recover,
+    resolve_unknown,
+    revoke,
+    running_in_lane,
+    settle_clock,
     void_former_life,
 )
 from agno_lark.store import Store, Tx
@@ -107,7 +113,7 @@ def test_an_outcome_is_written_under_its_token_alone(table: JobTable) -> None:
 
 def test_what_goes_with_an_outcome_is_written_with_it_or_not_at_all(table: JobTable) -> None:
     def also(tx: Tx) -> None:
-        tx.execute("INSERT INTO dedup_messages VALUES ('app', 'event', 'k', 0)")
+        tx.execute("INSERT INTO dedup_messages VALUES ('app', 'event', 'k', 0, NULL)")
 
     table.do(enqueue, new("1"))
     (job,) = take(table)
@@ -125,6 +131,45 @@ def test_a_persons_words_leave_the_database_with_the_job(table: JobTable) -> Non
     assert again.payload == {"n": "secret words"}
     table.do(finish, again, Outcome())
     assert table.rows("SELECT payload FROM jobs")[0]["payload"] == "{}"
+
+
+@pytest.mark.parametrize("end", [JobState.FAILED, JobState.UNKNOWN])
+def test_what_may_be_asked_for_again_keeps_its_words_until_that_is_decided(table: JobTable, end: JobState) -> None:
+    table.do(enqueue, new("words"))
+    (job,) = take(table)
+    assert table.do(kept_payload, job.id) == {}, "while it runs they are the handler's"
+    table.do(finish, job, Outcome(state=end))
+    assert table.do(kept_payload, job.id) == {"n": "words"}
+    assert table.do(resolve_unknown, job.id, "dismissed") is (end is JobState.UNKNOWN)
+    table.do(forget_payload, job.id)
+    assert table.rows("SELECT payload FROM jobs")[0]["payload"] == "{}"
+    assert not table.do(resolve_unknown, job.id, "dismissed")
+
+
+def test_a_revoked_lease_lets_the_lane_go_on_and_fences_its_holder_off(table: JobTable) -> None:
+    for name in ("1", "2"):
+        table.do(enqueue, new(name))
+    (job,) = take(table)
+    assert table.do(running_in_lane, job.lane) == job.id
+    assert table.do(revoke, job.id, JobState.CANCELLED, "superseded")
+    assert not table.do(revoke, job.id, JobState.CANCELLED, "superseded")
+    (following,) = take(table)
+    assert following.payload == {"n": "2"}
+    with pytest.raises(LeaseLost):
+        table.do(finish, job, Outcome())
+    assert [row["state"] for row in table.rows("SELECT state FROM jobs ORDER BY seq")] == ["cancelled", "running"]
+
+
+def test_a_clock_that_was_ahead_holds_nothing_after_a_restart(table: JobTable) -> None:
+    table.now_ms += 3_600_000
+    for name in ("1", "2"):
+        table.do(enqueue, new(name))
+    table.now_ms -= 3_600_000
+    assert take(table) == []
+    assert table.do(settle_clock) == 1
+    (job,) = take(table)
+    table.do(finish, job, Outcome())
+    assert len(take(table)) == 1, "what waited behind it too"
 
 
 def test_a_retry_keeps_its_place_at_the_head_of_the_lane(table: JobTable) -> None:
@@ -177,9 +222,9 @@ def test_a_waiting_job_can_be_taken_back_and_its_lane_goes_on(table: JobTable) -
     assert not table.do(cancel_queued, "3", "too late")
 
 
-def test_no_end_state_leads_anywhere() -> None:
+def test_no_end_state_leads_back_to_work() -> None:
     ends = {JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.UNKNOWN}
-    assert {state for state, following in TRANSITIONS.items() if not following} == ends
+    assert {end: set(TRANSITIONS[end]) for end in ends if TRANSITIONS[end]} == {JobState.UNKNOWN: {JobState.CANCELLED}}
     assert TRANSITIONS.keys() == set(JobState)
 
 

@@ -7,15 +7,14 @@ from typing import Any
 
 from agno_lark.clock import Clock
 from agno_lark.errors import TargetError
-from agno_lark.feishu.codes import CallRefused
 from agno_lark.jobs import Job, JobState, Lease, Outcome
 from agno_lark.locale import Lang, say
-from agno_lark.replies import Place, Poster
+from agno_lark.replies import Place, put_card
 from agno_lark.replies.elements import Card, plain
 from agno_lark.replies.notes import note_card
 from agno_lark.store import Store, Tx
 from agno_lark.targets import CancelOutcome, Target
-from agno_lark.turns import RunPhase, RunRow, run_of_turn
+from agno_lark.turns import RunPhase, RunRow, run_of_turn, was_superseded
 
 from . import conversation, runs
 
@@ -29,7 +28,6 @@ STOP_RUN = "stop_run"  # payload: turn_id; Stop was pressed or /cancel written
 CANCEL_TRIES = 6  # a run just handed over may not be known to its AgentOS yet
 CANCEL_WAIT_S = 0.5
 CANCEL_AGAIN_MS = 5_000  # then, while the AgentOS cannot be asked and the turn is not over
-ANSWER_TRIES = 5
 
 
 def say_payload(phrase: str, place: Place, language: Lang, **values: str) -> Mapping[str, Any]:
@@ -46,14 +44,12 @@ class CommandHandler:
         store: Store,
         target: Target,
         target_name: Callable[[], str],
-        poster: Poster,
         clock: Clock,
         stopping: Callable[[str], None],
     ) -> None:
         self._store = store
         self._target = target
         self._target_name = target_name
-        self._poster = poster
         self._clock = clock
         self._stopping = stopping
 
@@ -61,13 +57,14 @@ class CommandHandler:
         """Answer a command whose meaning was fixed when it was accepted."""
         payload = job.payload
         decided, lang = payload["decided"], payload["language"]
-        return await self._post(job, await self._answer(payload["name"], decided, payload, lang))
+        return _reply(job, await self._answer(payload["name"], decided, payload, lang))
 
     async def say(self, job: Job, lease: Lease) -> Outcome:
         """Say one sentence of ours."""
         payload = job.payload
         values = {name: plain(value) for name, value in payload["values"].items()}
-        return await self._post(job, note_card(say(payload["phrase"], payload["language"], **values)))
+        text = say(payload["phrase"], payload["language"], **values)
+        return _reply(job, note_card(text), text)
 
     async def stop_run(self, job: Job, lease: Lease) -> Outcome:
         """Ask the AgentOS to stop a run; the wish itself was recorded when it was accepted."""
@@ -81,22 +78,14 @@ class CommandHandler:
                 return conversation.answer_new(decided, lang)
             case "cancel":
                 return runs.answer_cancel(decided, lang)
+            case "retry" | "dismiss":
+                return runs.answer_decision(name, decided, lang)
             case "status":
                 facts = await self._store.transact(runs.read_status, payload["scope"])
                 now_ms = self._clock.now_ms()
                 return runs.answer_status(facts, payload["generation"], self._target_name(), now_ms, lang)
             case _:
                 return conversation.answer_help(self._target_name(), lang)
-
-    async def _post(self, job: Job, card: Card) -> Outcome:
-        try:
-            await self._poster.card(Place.from_json(job.payload["place"]), card, f"{job.id}-say")
-        except CallRefused as error:
-            if error.retryable and job.attempts < ANSWER_TRIES:
-                return Outcome(state=JobState.QUEUED, error=str(error), delay_ms=1000 * 2**job.attempts)
-            logger.error("a command could not be answered", extra={"action": "answer_not_shown", "job": job.id})
-            return Outcome(state=JobState.FAILED, error=str(error))
-        return Outcome()
 
     async def _stop(self, turn_id: str) -> bool:
         """True when there is nothing more to ask; False while the AgentOS cannot be reached."""
@@ -122,8 +111,20 @@ class CommandHandler:
         return not unheard
 
 
+def _reply(job: Job, card: Card, text: str = "") -> Outcome:
+    """Done, and its answer is in the outbox: one transaction."""
+    place, language = Place.from_json(job.payload["place"]), job.payload["language"]
+
+    def put(tx: Tx) -> None:
+        put_card(tx, card, reply_id=f"{job.id}-reply", lane=job.lane, place=place, language=language, text=text)
+
+    return Outcome(also=put)
+
+
 def _stoppable(tx: Tx, turn_id: str) -> RunRow | None:
     """The turn's row while there may be something to stop on the AgentOS."""
     row = run_of_turn(tx, turn_id)
+    if row is None:
+        return None
     handed_over = {RunPhase.SUBMITTED, RunPhase.RUNNING, RunPhase.PAUSED}
-    return row if row is not None and row.state in handed_over else None
+    return row if row.state in handed_over or was_superseded(row) else None

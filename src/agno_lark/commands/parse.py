@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 __all__ = ["ALIASES", "NAMES", "NearMiss", "ParsedCommand", "parse_command"]
 
-NAMES = ("new", "status", "cancel", "help")
+NAMES = ("new", "status", "cancel", "retry", "dismiss", "help")
 ALIASES = {"stop": "cancel"}
 
 _COMMAND = re.compile(r"[/／]([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)

@@ -12,10 +12,11 @@ __all__ = ["CommandContext", "decide"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandContext:
-    """Where a command was given. `rest` is what followed its name."""
+    """Where a command was given. `rest` is what followed its name, `job_id` the job that will answer it."""
 
     scope: str
     rest: str
+    job_id: str
 
 
 type Decide = Callable[[Tx, CommandContext], Mapping[str, Any]]
@@ -25,6 +26,8 @@ _DECISIONS: Mapping[str, Decide] = {
     "status": lambda tx, given: {},
     "help": lambda tx, given: {},
     "cancel": lambda tx, given: runs.decide_cancel(tx, given.scope, given.rest),
+    "retry": lambda tx, given: runs.decide_retry(tx, given.scope, given.rest, f"{given.job_id}-turn"),
+    "dismiss": lambda tx, given: runs.decide_dismiss(tx, given.scope, given.rest),
 }
 
 

@@ -1,4 +1,4 @@
-"""/status and /cancel."""
+"""/status, /cancel, /retry and /dismiss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,29 @@ from agno_lark.locale import Lang, duration, say
 from agno_lark.replies.elements import Card, plain
 from agno_lark.replies.notes import note_card
 from agno_lark.store import Tx
-from agno_lark.turns import RunPhase, RunRow, active_runs, find_run, recent_runs, request_cancel, short_run_id
+from agno_lark.turns import (
+    RunPhase,
+    RunRow,
+    active_runs,
+    dismiss_turn,
+    find_run,
+    newest_open,
+    recent_runs,
+    request_cancel,
+    retry_turn,
+    short_run_id,
+)
 
-__all__ = ["StatusFacts", "answer_cancel", "answer_status", "decide_cancel", "read_status"]
+__all__ = [
+    "StatusFacts",
+    "answer_cancel",
+    "answer_decision",
+    "answer_status",
+    "decide_cancel",
+    "decide_dismiss",
+    "decide_retry",
+    "read_status",
+]
 
 type StatusFacts = tuple[list[RunRow], list[RunRow]]
 
@@ -35,6 +55,31 @@ def decide_cancel(tx: Tx, scope: str, given: str) -> Mapping[str, Any]:
     return {"result": "requested" if stops else "over", "turn_id": row.turn_id, "run": short_run_id(row.run_id)}
 
 
+def decide_retry(tx: Tx, scope: str, given: str, new_turn_id: str) -> Mapping[str, Any]:
+    """Ask again what a turn of this scope asked: the named run's, else the newest one that is open or failed.
+
+    Returns `result` (done, already, nothing, not_found, arguments) and `run`.
+    """
+    row, found = _named_or_open(tx, scope, given, failed=True)
+    return {"result": str(retry_turn(tx, row.turn_id, new_turn_id)), "run": short_run_id(row.run_id)} if row else found
+
+
+def decide_dismiss(tx: Tx, scope: str, given: str) -> Mapping[str, Any]:
+    """Leave a turn of this scope that is open as it is; returns as `decide_retry` does."""
+    row, found = _named_or_open(tx, scope, given, failed=False)
+    return {"result": str(dismiss_turn(tx, row.turn_id)), "run": short_run_id(row.run_id)} if row else found
+
+
+def _named_or_open(tx: Tx, scope: str, given: str, *, failed: bool) -> tuple[RunRow | None, Mapping[str, Any]]:
+    """The turn that is meant, else what to say instead."""
+    if len(given.split()) > 1:
+        return None, {"result": "arguments"}
+    row = find_run(tx, given.strip("`")) if given else newest_open(tx, scope, failed=failed)
+    if row is None or row.scope != scope:
+        return None, {"result": "not_found", "run": given[:40]} if given else {"result": "nothing"}
+    return row, {}
+
+
 def _newest(active: list[RunRow]) -> RunRow | None:
     """The newest run that was handed over; where there is none, the turn that will be next."""
     under_way = [row for row in active if row.state is not RunPhase.WAITING]
@@ -42,12 +87,24 @@ def _newest(active: list[RunRow]) -> RunRow | None:
 
 
 def answer_cancel(decided: Mapping[str, Any], lang: Lang) -> Card:
+    if decided["result"] == "arguments":
+        return _one_run_at_most("/cancel", lang)
+    return note_card(say(f"cancel.{decided['result']}", lang, run=plain(decided.get("run", ""))))
+
+
+def answer_decision(name: str, decided: Mapping[str, Any], lang: Lang) -> Card:
+    """For /retry and /dismiss."""
     match decided["result"]:
         case "arguments":
-            takes = say("hint.arguments.run", lang)
-            return note_card(say("hint.arguments", lang, command="/cancel", takes=takes))
+            return _one_run_at_most(f"/{name}", lang)
+        case "done":
+            return note_card(say(f"{name}.done", lang))
         case result:
-            return note_card(say(f"cancel.{result}", lang, run=plain(decided.get("run", ""))))
+            return note_card(say(f"decide.{result}", lang, run=plain(decided.get("run", ""))))
+
+
+def _one_run_at_most(command: str, lang: Lang) -> Card:
+    return note_card(say("hint.arguments", lang, command=command, takes=say("hint.arguments.run", lang)))
 
 
 def read_status(tx: Tx, scope: str) -> StatusFacts:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agno_lark import crash
 from agno_lark.feishu.events import Event, MalformedEvent, parse_event
 from agno_lark.feishu.frames import InboundFrame, ack_frame
 from agno_lark.feishu.status import Tally
@@ -92,6 +93,7 @@ class Deliveries:
         except Exception as error:  # noqa: BLE001 - the border: whatever it was, the event comes again
             self._failed(event, error, late=False)
         await self._acknowledge(frame, send, code, answer, started_s)
+        crash.reached("accept.acknowledged")
         if running is not None and not running.done():
             await self._finish_late(event, running)
 

@@ -6,6 +6,6 @@ Feishu brings it again.
 """
 
 from agno_lark.intake.intake import Intake
-from agno_lark.intake.policy import Admission, admit_message, may_stop
+from agno_lark.intake.policy import Admission, admit_message, may_decide
 
-__all__ = ["Admission", "Intake", "admit_message", "may_stop"]
+__all__ = ["Admission", "Intake", "admit_message", "may_decide"]

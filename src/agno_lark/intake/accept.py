@@ -7,17 +7,41 @@ from typing import Any
 from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandContext, NearMiss, ParsedCommand, decide, say_payload
 from agno_lark.jobs import NewJob, Queue, enqueue
 from agno_lark.locale import Lang
-from agno_lark.replies import Place
-from agno_lark.sessions import Scope, current_generation, session_id
+from agno_lark.replies import DISMISS, RETRY, STOP, Place
+from agno_lark.sessions import Scope, current_generation
 from agno_lark.store import Tx
-from agno_lark.turns import TURN, NewRun, RunRow, last_language, open_run, request_cancel, run_of_turn
+from agno_lark.turns import (
+    Asked,
+    Decided,
+    RunRow,
+    begin_turn,
+    dismiss_turn,
+    last_language,
+    request_cancel,
+    retry_turn,
+    run_of_turn,
+    set_aside,
+    supersede,
+)
 
-__all__ = ["Accepted", "Intent", "Note", "Origin", "StopAnswer", "Talk", "accept_message", "accept_stop", "seen_before"]
+__all__ = [
+    "Accepted",
+    "Click",
+    "ClickAnswer",
+    "Intent",
+    "Note",
+    "Origin",
+    "Talk",
+    "accept_click",
+    "accept_message",
+    "seen_before",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where a message came from, as far as its job needs to know. `sender` is an open id."""
+    """Where a message came from, as far as its job needs to know. `sender` is an open id. `too_late_ms` is the age of a
+    message that came too late to be run without asking; `interrupts`: it stops what is still running before it."""
 
     app_id: str
     tenant_key: str
@@ -28,6 +52,8 @@ class Origin:
     scope: Scope
     language: Lang | None  # None: nothing in the message tells it
     fallback_language: Lang = "zh"
+    too_late_ms: int | None = None
+    interrupts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,24 +76,28 @@ type Intent = Talk | Note | NearMiss | ParsedCommand
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
-    """`is_new` is False for what had been accepted before. `turn_id` where the message became a turn."""
+    """`is_new` is False for what had been accepted before. `turn_id` where the message became a turn that will run,
+    `superseded` the turn it was put in the place of."""
 
     is_new: bool
     turn_id: str | None = None
+    superseded: str | None = None
 
 
 SEEN = """
-INSERT INTO dedup_messages (app_id, kind, key, seen_ms) VALUES (:app, :kind, :key, :now)
+INSERT INTO dedup_messages (app_id, kind, key, seen_ms, job_id) VALUES (:app, :kind, :key, :now, :job)
 ON CONFLICT (app_id, kind, key) DO NOTHING
 """
 
 
-def seen_before(tx: Tx, app_id: str, event_id: str, message_id: str | None) -> bool:
-    """Note the keys of an event; True when either was known. Feishu's own pages name one key each: both are kept."""
-    new_event = tx.execute(SEEN, {"app": app_id, "kind": "event", "key": event_id, "now": tx.now_ms})
+def seen_before(tx: Tx, app_id: str, event_id: str, message_id: str | None, job_id: str | None = None) -> bool:
+    """Note the keys of an event, and the job it becomes; True when either was known. Feishu's own pages name one key
+    each: both are kept."""
+    given = {"app": app_id, "now": tx.now_ms, "job": job_id}
+    new_event = tx.execute(SEEN, given | {"kind": "event", "key": event_id})
     if message_id is None:
         return not new_event
-    new_message = tx.execute(SEEN, {"app": app_id, "kind": "message", "key": message_id, "now": tx.now_ms})
+    new_message = tx.execute(SEEN, given | {"kind": "message", "key": message_id})
     return not (new_event and new_message)
 
 
@@ -77,17 +107,17 @@ def accept_message(tx: Tx, job_id: str, origin: Origin, intent: Intent, target: 
     What it means is fixed here: its session is the current generation of its scope, and `/new` raises that, so the
     order of acceptance is the order of meaning.
     """
-    if seen_before(tx, origin.app_id, origin.event_id, origin.place.message_id):
+    if seen_before(tx, origin.app_id, origin.event_id, origin.place.message_id, job_id):
         return Accepted(is_new=False)
     language = origin.language or last_language(tx, origin.sender) or origin.fallback_language
     match intent:
         case ParsedCommand(name="new", rest=rest) if rest:
-            decide(tx, "new", CommandContext(scope=str(origin.scope), rest=""))
+            decide(tx, "new", CommandContext(scope=str(origin.scope), rest="", job_id=job_id))
             return _accept_turn(tx, job_id, origin, language, rest, target)
         case Talk(text=text):
             return _accept_turn(tx, job_id, origin, language, text, target)
         case ParsedCommand(name=name, rest=rest):
-            decided = decide(tx, name, CommandContext(scope=str(origin.scope), rest=rest))
+            decided = decide(tx, name, CommandContext(scope=str(origin.scope), rest=rest, job_id=job_id))
             payload = {
                 "name": name,
                 "decided": decided,
@@ -109,30 +139,26 @@ def accept_message(tx: Tx, job_id: str, origin: Origin, intent: Intent, target: 
 
 
 def _accept_turn(tx: Tx, turn_id: str, origin: Origin, language: Lang, text: str, target: tuple[str, str]) -> Accepted:
-    scope = str(origin.scope)
-    generation = current_generation(tx, scope)
-    session = session_id(scope, generation)
-    job = NewJob(id=turn_id, kind=TURN, queue=Queue.TURNS, lane=session, payload={"text": text})
-    seq = enqueue(tx, job)
-    run = NewRun(
-        turn_id=turn_id,
-        seq=seq,
-        scope=scope,
-        generation=generation,
-        session_id=session,
+    asked = Asked(
+        text=text,
+        scope=str(origin.scope),
         target_type=target[0],
         target_id=target[1],
         app_id=origin.app_id,
         tenant_key=origin.tenant_key,
         requester=origin.sender,
-        chat_id=origin.place.chat_id,
         chat_type=origin.chat_type,
-        thread_id=origin.place.thread_id,
-        message_id=origin.place.message_id,
+        place=origin.place,
         language=language,
     )
-    open_run(tx, run)
-    return Accepted(is_new=True, turn_id=turn_id)
+    if origin.too_late_ms is not None:
+        set_aside(tx, turn_id, asked, origin.too_late_ms)
+        return Accepted(is_new=True)
+    session = begin_turn(tx, turn_id, asked)
+    superseded = supersede(tx, session) if origin.interrupts else None
+    if superseded is not None:
+        _ask_to_stop(tx, f"{turn_id}-stop", superseded.turn_id)
+    return Accepted(is_new=True, turn_id=turn_id, superseded=superseded.turn_id if superseded else None)
 
 
 def _control(tx: Tx, job_id: str, kind: str, origin: Origin, payload: dict[str, Any]) -> None:
@@ -142,39 +168,53 @@ def _control(tx: Tx, job_id: str, kind: str, origin: Origin, payload: dict[str, 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StopAnswer:
-    """What a press of Stop came to: a phrase for the toast, and the turn that is being stopped."""
+class Click:
+    """A press of one of our buttons: `op` is what it asks for (STOP, RETRY, DISMISS), `turn_id` the turn it names."""
+
+    app_id: str
+    event_id: str
+    message_id: str
+    op: str
+    turn_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClickAnswer:
+    """What a press came to: a phrase for the toast; `stopping` is the turn that is being stopped by it."""
 
     phrase: str
     language: Lang | None = None
-    turn_id: str | None = None
+    is_good: bool = False
+    stopping: str | None = None
 
 
-def accept_stop(
-    tx: Tx,
-    job_id: str,
-    app_id: str,
-    event_id: str,
-    turn_id: str,
-    card_message_id: str,
-    may_stop: Callable[[RunRow], bool],
-) -> StopAnswer:
-    """Take a press of Stop: record the wish and enqueue the request to the AgentOS. Pressed again it changes nothing.
+def accept_click(tx: Tx, job_id: str, click: Click, may_decide: Callable[[RunRow], bool]) -> ClickAnswer:
+    """Take a press: record the wish, and what follows from it. Pressed again it changes nothing.
 
-    `may_stop(row)` says whether who pressed has a say in the turn's conversation. The card pressed must be the turn's.
+    `may_decide(row)` says whether who pressed has a say in the turn's conversation. The card must be the turn's.
     """
-    repeated = seen_before(tx, app_id, event_id, None)
-    row = run_of_turn(tx, turn_id)
-    if row is None or row.app_id != app_id or row.card_message_id not in (None, card_message_id):
-        return StopAnswer(phrase="toast.unknown")
-    if not may_stop(row):
-        return StopAnswer(phrase="cancel.foreign", language=row.language)
+    repeated = seen_before(tx, click.app_id, click.event_id, None, job_id)
+    row = run_of_turn(tx, click.turn_id)
+    if row is None or row.app_id != click.app_id or row.card_message_id not in (None, click.message_id):
+        return ClickAnswer(phrase="toast.unknown")
+    if not may_decide(row):
+        return ClickAnswer(phrase="cancel.foreign", language=row.language)
+    if click.op == STOP:
+        return _accept_stop(tx, job_id, row, repeated=repeated)
+    assert click.op in (RETRY, DISMISS)  # noqa: S101 - the caller has looked
+    decided = retry_turn(tx, row.turn_id, job_id) if click.op == RETRY else dismiss_turn(tx, row.turn_id)
+    done = decided is Decided.DONE
+    told = ("toast.retried" if click.op == RETRY else "toast.dismissed") if done else "toast.decided"
+    return ClickAnswer(phrase=told, language=row.language, is_good=done)
+
+
+def _accept_stop(tx: Tx, job_id: str, row: RunRow, *, repeated: bool) -> ClickAnswer:
     already = row.cancel_requested_ms is not None
-    if not request_cancel(tx, turn_id):
-        return StopAnswer(phrase="cancel.over", language=row.language)
+    if not request_cancel(tx, row.turn_id):
+        return ClickAnswer(phrase="cancel.over", language=row.language)
     if not repeated and not already:
-        _ask_to_stop(tx, job_id, turn_id)
-    return StopAnswer(phrase="toast.stopping", language=row.language, turn_id=turn_id)
+        _ask_to_stop(tx, job_id, row.turn_id)
+    return ClickAnswer(phrase="toast.stopping", language=row.language, is_good=True, stopping=row.turn_id)
 
 
 def _ask_to_stop(tx: Tx, job_id: str, turn_id: str) -> None:

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agno_lark.clock import Ids
-from agno_lark.commands import parse_command
+from agno_lark import crash
+from agno_lark.clock import Clock, Ids
+from agno_lark.commands import ParsedCommand, parse_command
 from agno_lark.errors import FeishuError
 from agno_lark.feishu.events import (
     CARD_CLICK,
@@ -19,10 +20,20 @@ from agno_lark.feishu.events import (
     parse_message,
 )
 from agno_lark.feishu.text import MeantText, meant_text
-from agno_lark.intake.accept import Accepted, Intent, Note, Origin, StopAnswer, Talk, accept_message, accept_stop
-from agno_lark.intake.policy import Admission, admit_message, may_stop
+from agno_lark.intake.accept import (
+    Accepted,
+    Click,
+    ClickAnswer,
+    Intent,
+    Note,
+    Origin,
+    Talk,
+    accept_click,
+    accept_message,
+)
+from agno_lark.intake.policy import Admission, admit_message, is_of_a_former_life, late_by_ms, may_decide
 from agno_lark.locale import Lang, language_of_text, say
-from agno_lark.replies import STOP, Place
+from agno_lark.replies import DISMISS, RETRY, STOP, Place
 from agno_lark.sessions import Scope
 from agno_lark.settings import Language, Settings
 from agno_lark.store import Store
@@ -35,7 +46,11 @@ _READ = frozenset({"text", "post"})
 
 
 class Intake:
-    """Takes events in for one app. `taken(turn_id, message_id)` is called once a new turn is committed."""
+    """Takes events in for one app, since `started_ms`.
+
+    Called once it is committed: `taken(turn_id, message_id)` for a new turn, `superseded(turn_id)` for one that was
+    stopped for a newer message.
+    """
 
     def __init__(
         self,
@@ -43,16 +58,22 @@ class Intake:
         store: Store,
         settings: Settings,
         target: tuple[str, str],
+        clock: Clock,
         ids: Ids,
+        started_ms: int,
         taken: Callable[[str, str], None],
+        superseded: Callable[[str], None],
         bot_open_id: str = "",
     ) -> None:
         self._store = store
         self._settings = settings
         self.bot_open_id = bot_open_id  # until it is known, messages of groups are left to be delivered again
         self._target = target
+        self._clock = clock
         self._ids = ids
+        self._started_ms = started_ms
         self._taken = taken
+        self._superseded = superseded
         self.counts: Counter[str] = Counter()  # what became of events, for /feishu/status
 
     async def accept(self, event: Event) -> Mapping[str, Any] | None:
@@ -90,32 +111,45 @@ class Intake:
             intent: Intent = Note(phrase="hint.denied", values=(("id", message.sender_open_id),))
         else:
             intent = read_intent(message, meant)
-        origin = self._origin(message, language)
+        late_ms = late_by_ms(message.created_ms, self._clock.now_ms())
+        if isinstance(intent, ParsedCommand) and self._has_passed(intent, message, late_ms):
+            self.counts["message.passed"] += 1
+            logger.info(
+                "a command came too late to mean anything",
+                extra={"action": "command_passed", "command": intent.name, "event_id": message.event_id},
+            )
+            return
+        origin = self._origin(message, language, intent, late_ms)
+        crash.reached("accept.received")
         accepted = await self._store.transact(accept_message, self._ids.new(), origin, intent, self._target)
+        crash.reached("accept.committed")
         self._count(accepted)
+        if accepted.superseded is not None:
+            self._superseded(accepted.superseded)
         if accepted.turn_id is not None:
             self._taken(accepted.turn_id, message.message_id)
 
+    def _has_passed(self, command: ParsedCommand, message: IncomingMessage, late_ms: int | None) -> bool:
+        """What a command asks for is meant for the moment it is written in; only that a stop is not, harms at once."""
+        was_before = is_of_a_former_life(message.created_ms, self._started_ms)
+        return late_ms is not None or (command.name == "cancel" and was_before)
+
     async def _click(self, click: CardClick) -> Mapping[str, Any]:
-        turn_id = click.value.get("turn")
-        if click.value.get("op") != STOP or not isinstance(turn_id, str):
+        op, turn_id = click.value.get("op"), click.value.get("turn")
+        if op not in (STOP, RETRY, DISMISS) or not isinstance(turn_id, str):
             self.counts["click.unknown"] += 1
             lang = self._fixed_language() or "zh"
-            return _toast("info", StopAnswer(phrase="toast.unknown"), lang)
+            return _toast(ClickAnswer(phrase="toast.unknown"), lang)
+        pressed = Click(
+            app_id=click.app_id, event_id=click.event_id, message_id=click.message_id, op=op, turn_id=turn_id
+        )
         answer = await self._store.transact(
-            accept_stop,
-            self._ids.new(),
-            click.app_id,
-            click.event_id,
-            turn_id,
-            click.message_id,
-            lambda row: may_stop(row, click, self._settings),
+            accept_click, self._ids.new(), pressed, lambda row: may_decide(row, click, self._settings)
         )
         self.counts[f"click.{answer.phrase}"] += 1
-        good = answer.turn_id is not None
-        return _toast("success" if good else "info", answer, self._fixed_language() or answer.language or "zh")
+        return _toast(answer, self._fixed_language() or answer.language or "zh")
 
-    def _origin(self, message: IncomingMessage, language: Lang | None) -> Origin:
+    def _origin(self, message: IncomingMessage, language: Lang | None, intent: Intent, late_ms: int | None) -> Origin:
         scope = Scope.of(
             target_type=self._target[0],
             target_id=self._target[1],
@@ -136,6 +170,11 @@ class Intake:
             scope=scope,
             language=language,
             fallback_language="en" if "larksuite" in self._settings.lark_api_base_url else "zh",
+            too_late_ms=late_ms,
+            interrupts=self._settings.feishu_private_interrupt
+            and isinstance(intent, Talk)
+            and message.chat_type == "p2p"
+            and message.sender_type == "user",  # what an app sends interrupts nobody
         )
 
     def _fixed_language(self) -> Lang | None:
@@ -182,5 +221,5 @@ def read_intent(message: IncomingMessage, meant: MeantText) -> Intent:
     return Talk(text=meant.text) if meant.text.strip() else Note(phrase="hint.empty")
 
 
-def _toast(kind: str, answer: StopAnswer, lang: Lang) -> Mapping[str, Any]:
-    return {"toast": {"type": kind, "content": say(answer.phrase, lang)}}
+def _toast(answer: ClickAnswer, lang: Lang) -> Mapping[str, Any]:
+    return {"toast": {"type": "success" if answer.is_good else "info", "content": say(answer.phrase, lang)}}

@@ -9,7 +9,10 @@ from agno_lark.sessions import Scope
 from agno_lark.settings import Settings
 from agno_lark.turns import RunRow
 
-__all__ = ["Admission", "admit_message", "may_stop", "may_talk"]
+__all__ = ["LATE_MS", "Admission", "admit_message", "is_of_a_former_life", "late_by_ms", "may_decide", "may_talk"]
+
+LATE_MS = 8 * 3_600_000  # beyond Feishu's last redelivery (about 7 h): whoever asked has long gone on
+START_SLACK_MS = 30_000  # two clocks are compared, Feishu's and ours
 
 
 class Admission(StrEnum):
@@ -51,9 +54,19 @@ def _is_bare_command(message: IncomingMessage, meant: MeantText) -> bool:
     return isinstance(command, ParsedCommand) and (not command.rest or command.name == "cancel")
 
 
-def may_stop(row: RunRow, click: CardClick, settings: Settings) -> bool:
-    """Who presses Stop must be let in there, and have a say in the turn's conversation: would they write into the same
-    scope? So in a group's own conversations it is the asker alone, in shared ones anybody in it."""
+def is_of_a_former_life(created_ms: int, started_ms: int) -> bool:
+    """Written before this bridge began: a stop of that time was meant for what ran then (cases.md no. 2)."""
+    return 0 < created_ms < started_ms - START_SLACK_MS
+
+
+def late_by_ms(created_ms: int, now_ms: int) -> int | None:
+    """The age of a message that came too late to be run without asking; None for any other."""
+    return now_ms - created_ms if 0 < created_ms < now_ms - LATE_MS else None
+
+
+def may_decide(row: RunRow, click: CardClick, settings: Settings) -> bool:
+    """Who presses a button must be let in there, and have a say in the turn's conversation: would they write into the
+    same scope? So in a group's own conversations it is the asker alone, in shared ones anybody in it."""
     is_direct = row.chat_type == "p2p"
     if click.tenant_key != row.tenant_key:
         return False

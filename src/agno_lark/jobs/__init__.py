@@ -16,8 +16,14 @@ from agno_lark.jobs.queue import (
     enqueue,
     extend,
     finish,
+    forget_payload,
+    kept_payload,
     recover,
     release,
+    resolve_unknown,
+    revoke,
+    running_in_lane,
+    settle_clock,
     void_former_life,
 )
 from agno_lark.jobs.runner import JobKind, Lease, Prepared, Runner
@@ -41,7 +47,13 @@ __all__ = [
     "enqueue",
     "extend",
     "finish",
+    "forget_payload",
+    "kept_payload",
     "recover",
     "release",
+    "resolve_unknown",
+    "revoke",
+    "running_in_lane",
+    "settle_clock",
     "void_former_life",
 ]

@@ -12,14 +12,15 @@ __all__ = ["TRANSITIONS", "Job", "JobState", "LeaseLost", "NewJob", "Outcome", "
 
 
 class Queue(StrEnum):
-    """Two queues with places of their own, so that a control job never waits for a turn's place."""
+    """Queues with places of their own, so that a control job never waits for a turn's place, nor either for Feishu."""
 
     TURNS = "turns"  # a person's message that becomes a run
     CONTROL = "control"  # commands, stop buttons, notices: short, and never behind the turn they concern
+    REPLIES = "replies"  # the outbox: what somebody must see, on its way to Feishu
 
 
 class JobState(StrEnum):
-    """Where a job is. The last four are ends."""
+    """Where a job is. The last four are ends; from `unknown` a person may still let it go."""
 
     QUEUED = "queued"  # accepted; waits for its turn in the lane, or for `available_ms`
     RUNNING = "running"  # somebody holds its lease
@@ -38,7 +39,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.DONE: frozenset(),
     JobState.FAILED: frozenset(),
     JobState.CANCELLED: frozenset(),
-    JobState.UNKNOWN: frozenset(),
+    JobState.UNKNOWN: frozenset({JobState.CANCELLED}),  # somebody has looked: asked again, or let it go
 }
 
 
@@ -48,7 +49,8 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewJob:
-    """What to enqueue. `payload` is JSON; it is erased when the job ends (it may hold a person's words)."""
+    """What to enqueue. `payload` is JSON; it is erased when the job is done or cancelled (it may hold a person's
+    words), and kept where somebody may still want it carried out: failed and unknown."""
 
     id: str
     kind: str

@@ -7,6 +7,7 @@ at the jobs behind their heads, and costs the same with ten jobs waiting as with
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from agno_lark.jobs.job import Job, JobState, LeaseLost, NewJob, Outcome, Queue
 from agno_lark.store import Store, Tx
@@ -21,8 +22,15 @@ __all__ = [
     "enqueue",
     "extend",
     "finish",
+    "forget_payload",
+    "has_ready",
+    "kept_payload",
     "recover",
     "release",
+    "resolve_unknown",
+    "revoke",
+    "running_in_lane",
+    "settle_clock",
     "void_former_life",
 ]
 
@@ -101,6 +109,14 @@ def claim(tx: Tx, queue: Queue, owner: str, new_token: Callable[[], str], *, mos
     return Claimed(jobs=tuple(found), next_ready_ms=upcoming["ms"] if upcoming else None)
 
 
+HAS_READY = "SELECT 1 FROM lanes WHERE queue = :queue AND ready_ms <= :now LIMIT 1"
+
+
+def has_ready(tx: Tx, queue: Queue) -> bool:
+    """Whether a claim would find anything."""
+    return tx.one(HAS_READY, {"queue": queue, "now": tx.now_ms}) is not None
+
+
 EXTEND = """
 UPDATE jobs SET lease_until_ms = :until WHERE id = :id AND state = 'running' AND lease_token = :token
 """
@@ -124,7 +140,8 @@ def begin_effect(tx: Tx, job: Job, effect: str) -> None:
 
 
 FINISH = """
-UPDATE jobs SET state = :state, finished_ms = :now, error = :error, payload = '{}',
+UPDATE jobs SET state = :state, finished_ms = :now, error = :error,
+    payload = CASE WHEN :state IN ('failed', 'unknown') THEN payload ELSE '{}' END,
     lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
 WHERE id = :id AND state = 'running' AND lease_token = :token
 """
@@ -176,21 +193,80 @@ def _wait_until(tx: Tx, lane: str, queue: str, ready_ms: int) -> None:
 
 
 CANCEL_QUEUED = """
-UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason, payload = '{}'
+UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason,
+    payload = CASE WHEN :keep THEN payload ELSE '{}' END
 WHERE id = :id AND state = 'queued'
 RETURNING seq, lane, queue
 """
 IS_HEAD = "SELECT 1 FROM lanes WHERE lane = :lane AND head_seq = :seq"
 
 
-def cancel_queued(tx: Tx, job_id: str, reason: str) -> bool:
-    """Take back a job that nobody has claimed; False when it is running, over or unheard of."""
-    row = tx.one(CANCEL_QUEUED, {"id": job_id, "now": tx.now_ms, "reason": reason})
+def cancel_queued(tx: Tx, job_id: str, reason: str, *, keep_payload: bool = False) -> bool:
+    """Take back a job that nobody has claimed; False when it is running, over or unheard of. `keep_payload`: it is only
+    set aside, and somebody may ask for it again."""
+    row = tx.one(CANCEL_QUEUED, {"id": job_id, "now": tx.now_ms, "reason": reason, "keep": keep_payload})
     if row is None:
         return False
     if tx.one(IS_HEAD, {"lane": row["lane"], "seq": row["seq"]}):
         _advance(tx, row["lane"], row["queue"])
     return True
+
+
+HELD_BY = "SELECT lease_token FROM jobs WHERE id = :id AND state = 'running'"
+REVOKE = """
+UPDATE jobs SET state = :state, finished_ms = :now, error = :reason,
+    payload = CASE WHEN :state = 'unknown' THEN payload ELSE '{}' END,
+    lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
+WHERE id = :id AND state = 'running' AND lease_token = :token
+RETURNING lane, queue
+"""
+
+
+def revoke(tx: Tx, job_id: str, state: JobState, reason: str) -> bool:
+    """Take a running job from its holder, under the token it holds now, and end it as CANCELLED or UNKNOWN; whatever
+    that holder writes later is refused. False when nobody runs it."""
+    assert state in (JobState.CANCELLED, JobState.UNKNOWN)  # noqa: S101 - nobody has seen it done, or fail
+    held = tx.one(HELD_BY, {"id": job_id})
+    given = {"id": job_id, "state": state, "reason": reason, "now": tx.now_ms}
+    row = tx.one(REVOKE, given | {"token": held["lease_token"]}) if held else None
+    if row is None:
+        return False
+    _advance(tx, row["lane"], row["queue"])
+    return True
+
+
+RESOLVE = """
+UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason, payload = '{}'
+WHERE id = :id AND state = 'unknown'
+"""
+FORGET_PAYLOAD = "UPDATE jobs SET payload = '{}' WHERE id = :id AND state IN ('failed', 'cancelled')"
+PAYLOAD = "SELECT payload FROM jobs WHERE id = :id AND state NOT IN ('queued', 'running')"
+LANE_RUNS = """
+SELECT jobs.id FROM lanes JOIN jobs ON jobs.seq = lanes.head_seq WHERE lanes.lane = :lane AND jobs.state = 'running'
+"""
+
+
+def resolve_unknown(tx: Tx, job_id: str, reason: str) -> bool:
+    """Somebody has looked: an unknown job is let go. False when it is not unknown (any more)."""
+    return bool(tx.execute(RESOLVE, {"id": job_id, "reason": reason, "now": tx.now_ms}))
+
+
+def kept_payload(tx: Tx, job_id: str) -> dict[str, Any]:
+    """What is still kept of an ended job's payload; empty where it was erased, or the job is not over."""
+    row = tx.one(PAYLOAD, {"id": job_id})
+    found: dict[str, Any] = json.loads(row["payload"]) if row else {}
+    return found
+
+
+def forget_payload(tx: Tx, job_id: str) -> None:
+    """Erase what was kept of a job that ended: it has been asked for again, or never will be."""
+    tx.execute(FORGET_PAYLOAD, {"id": job_id})
+
+
+def running_in_lane(tx: Tx, lane: str) -> str | None:
+    """The id of the lane's running job."""
+    row = tx.one(LANE_RUNS, {"lane": lane})
+    return str(row["id"]) if row else None
 
 
 VOID_FORMER = "UPDATE jobs SET lease_until_ms = 0 WHERE state = 'running' AND lease_owner = :owner"
@@ -209,6 +285,21 @@ RETURNING *
 def void_former_life(tx: Tx, owner: str) -> int:
     """End the leases this instance held before it was restarted; called while holding the instance lock."""
     return tx.execute(VOID_FORMER, {"owner": owner})
+
+
+DELAY_MOST_MS = 15 * 60 * 1000
+EARLIER_JOBS = """
+UPDATE jobs SET available_ms = :now WHERE state = 'queued' AND available_ms > :beyond
+"""
+EARLIER_LANES = "UPDATE lanes SET ready_ms = :now WHERE ready_ms > :beyond"
+
+
+def settle_clock(tx: Tx) -> int:
+    """Jobs that wait for a time further away than any delay there is were written while the clock was ahead: they are
+    ready now. Called at the start. Returns how many lanes that woke."""
+    given = {"now": tx.now_ms, "beyond": tx.now_ms + DELAY_MOST_MS}
+    tx.execute(EARLIER_JOBS, given)
+    return tx.execute(EARLIER_LANES, given)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

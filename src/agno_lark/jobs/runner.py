@@ -18,8 +18,9 @@ __all__ = ["JobKind", "Lease", "Prepared", "Runner"]
 logger = logging.getLogger(__name__)
 
 LEASE_MS = 30_000
-HEARTBEAT_S = LEASE_MS / 3_000  # three chances to prolong before a lease runs out
+HEARTBEATS = 3  # chances to prolong a lease before it runs out
 RECOVER_S = 5.0
+DRAIN_LOOK_S = 0.02
 POLL_S = 5.0  # a net only: wake-ups are direct, after the commit
 CLAIM_MOST = 16
 ATTEMPTS_MOST = 5
@@ -100,58 +101,97 @@ class Runner:
         instance_id: str,
         turns_at_once: int = 200,
         controls_at_once: int = 64,
+        replies_at_once: int = 64,
+        lease_ms: int = LEASE_MS,
     ) -> None:
         self._store = store
         self._kinds = kinds
         self._clock = clock
         self._ids = ids
         self._instance_id = instance_id
-        self._places = {Queue.TURNS: turns_at_once, Queue.CONTROL: controls_at_once}
+        self._places = {
+            Queue.TURNS: turns_at_once,
+            Queue.CONTROL: controls_at_once,
+            Queue.REPLIES: replies_at_once,
+        }
+        self._lease_ms = lease_ms
         self._work: dict[Queue, dict[str, _Work]] = {queue: {} for queue in Queue}
         self._wake = {queue: asyncio.Event() for queue in Queue}
-        self._stopping = asyncio.Event()
+        self._stopping = False  # no new work is begun, but what was done is still told
+        self._stopped = False  # nothing is claimed any more
         self._drained = False
+        self._claiming = False
         self.finished: dict[str, int] = {}  # "kind.state" → how many since the start
 
     async def run(self) -> None:
         """Recover what a former life left, then claim and work until cancelled. A loop that dies ends this."""
         await self._begin()
         unsubscribe = [self._store.on_signal(queue, self._wake[queue].set) for queue in Queue]
+        self._claiming = True
         try:
             async with asyncio.TaskGroup() as loops:
                 for queue in Queue:
                     loops.create_task(self._claim_loop(queue), name=f"claim-{queue}")
-                loops.create_task(self._every(HEARTBEAT_S, self._heartbeat), name="heartbeat")
+                loops.create_task(self._every(self._lease_ms / HEARTBEATS / 1000, self._heartbeat), name="heartbeat")
                 loops.create_task(self._every(RECOVER_S, self._recover), name="recover")
         finally:
+            self._claiming = False
             for stop in unsubscribe:
                 stop()
+
+    def _take_over(self, tx: Tx) -> None:
+        sql.void_former_life(tx, self._instance_id)
+        sql.settle_clock(tx)
 
     async def _begin(self) -> None:
         """What a former life left. A bridge inside somebody's app must not end because the disk is full just now."""
         while True:
             try:
-                await self._store.transact(sql.void_former_life, self._instance_id)
+                await self._store.transact(self._take_over)
                 await self._recover()
                 return
             except StoreError:  # logged by the store; both may be repeated
                 await asyncio.sleep(STORE_AGAIN_S)
 
     async def drain(self, timeout_s: float) -> int:
-        """Claim nothing more, wait for what is under way, then interrupt it (it goes on at the next start).
+        """Begin nothing more, wait for what is under way, then interrupt it (it goes on at the next start). Replies are
+        still sent meanwhile: what ends while we wait shall be seen too.
 
         Returns how many jobs were interrupted. Call it before cancelling `run`, so that leases are kept meanwhile.
         """
-        self._stopping.set()
-        late: set[asyncio.Task[None]] = set()
-        if tasks := [work.task for works in self._work.values() for work in works.values()]:
-            _, late = await asyncio.wait(tasks, timeout=timeout_s)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=5)
+        self._stopping = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                while await self._is_busy():
+                    tasks = [work.task for works in self._work.values() for work in works.values()]
+                    if tasks:
+                        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    else:  # replies that are ready, about to be claimed
+                        await asyncio.sleep(DRAIN_LOOK_S)
+        except TimeoutError:
+            pass
+        self._stopped = True
+        late = [work.task for works in self._work.values() for work in works.values()]
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=5)
         self._drained = True
         return len(late)
+
+    async def _is_busy(self) -> bool:
+        """Something is being worked on here, or a reply could be sent now."""
+        if any(self._work.values()) or not self._claiming:
+            return any(self._work.values())
+        with contextlib.suppress(StoreError):
+            return await self._store.transact(sql.has_ready, Queue.REPLIES)
+        return False
+
+    def interrupt(self, job_id: str) -> None:
+        """Stop working on a job whose lease was taken away (`revoke`); nothing it would write counts any more."""
+        for works in self._work.values():
+            if (work := works.get(job_id)) and not work.is_over:
+                work.task.cancel()
 
     def running(self, queue: Queue) -> int:
         """How many jobs of this queue are being worked on here."""
@@ -159,13 +199,13 @@ class Runner:
 
     async def _claim_loop(self, queue: Queue) -> None:
         wake = self._wake[queue]
-        while not self._stopping.is_set():
+        while not self._ends(queue):
             wake.clear()
             most = min(CLAIM_MOST, self._places[queue] - len(self._work[queue]))
             wait_s = POLL_S
             if most > 0:
                 claimed, prepared = await self._claim(queue, most)
-                if self._stopping.is_set():  # meanwhile: nobody would wait for them, the next start takes them up
+                if self._ends(queue):  # meanwhile: nobody would wait for them, the next start takes them up
                     for job in claimed.jobs:
                         with contextlib.suppress(StoreError):  # else the next start voids the lease
                             await self._store.transact(sql.release, job)
@@ -179,6 +219,9 @@ class Runner:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), wait_s)
 
+    def _ends(self, queue: Queue) -> bool:
+        return self._stopped or (self._stopping and queue is not Queue.REPLIES)
+
     async def _claim(self, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
         try:
             return await self._store.transact(self._claim_and_prepare, queue, most)
@@ -187,7 +230,7 @@ class Runner:
             return sql.Claimed(jobs=(), next_ready_ms=None), {}
 
     def _claim_and_prepare(self, tx: Tx, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
-        claimed = sql.claim(tx, queue, self._instance_id, self._ids.new, most=most, lease_ms=LEASE_MS)
+        claimed = sql.claim(tx, queue, self._instance_id, self._ids.new, most=most, lease_ms=self._lease_ms)
         prepared = {}
         for job in claimed.jobs:
             kind = self._kinds.get(job.kind)
@@ -308,7 +351,7 @@ class Runner:
         held = [(work.job.id, work.job.lease_token) for work in all_work if not work.is_over]
         if not held:
             return
-        lost = await self._store.transact(sql.extend, held, lease_ms=LEASE_MS)
+        lost = await self._store.transact(sql.extend, held, lease_ms=self._lease_ms)
         for work in all_work:
             if work.job.id in lost and not work.is_over:  # it may have ended meanwhile
                 work.task.cancel()
@@ -316,10 +359,10 @@ class Runner:
     async def _recover(self) -> None:
         """Find leases that ran out. Our own, of jobs still at work here, did so only because this machine slept or its
         clock was set: they are prolonged first, or the same job would run twice side by side."""
-        if self._stopping.is_set():
+        if self._stopping:
             return
         await self._heartbeat()
-        recovered = await self._store.transact(sql.recover, self._instance_id, self._ids.new, lease_ms=LEASE_MS)
+        recovered = await self._store.transact(sql.recover, self._instance_id, self._ids.new, lease_ms=self._lease_ms)
         for job in recovered.to_reconcile:
             self._start(job)
         if recovered.requeued or recovered.to_reconcile:

@@ -29,6 +29,40 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "got it. It was not sent a second time. Look whether anything was done, then write again if you need to.",
         "zh": "把消息交给智能体时桥接服务被中断，无法确定智能体是否收到。消息没有再次发送。请先确认是否已有结果，需要时再发一次。",
     },
+    "turn.unknown.superseded": {
+        "en": "Stopped for your newer message, before it could be told whether the agent had got this one. It was asked to "
+        "stop. Look whether anything was done before you ask again.",
+        "zh": "因您的新消息而停止，当时无法确定智能体是否已收到这条消息。已请求其停止。再次提问之前请先确认是否已有结果。",
+    },
+    "turn.superseded": {"en": "Stopped for your newer message.", "zh": "因您的新消息而停止。"},
+    "turn.stale": {"en": "Not run", "zh": "未运行"},
+    "turn.stale.body": {
+        "en": "You wrote this {when} ago, and it reached me only now. Perhaps its time has passed, so nothing was started. "
+        "Shall I answer it?",
+        "zh": "这条消息是您 {when}前发出的，我刚刚才收到。它可能已过时，所以没有开始运行。需要我现在回答吗？",
+    },
+    "turn.retry": {"en": "Ask again", "zh": "重新提问"},
+    "turn.answer_now": {"en": "Answer now", "zh": "现在回答"},
+    "turn.dismiss": {"en": "Dismiss", "zh": "忽略"},
+    "turn.choices.text": {
+        "en": "Send /retry to ask again, or /dismiss to leave it.",
+        "zh": "发送 /retry 重新提问，或发送 /dismiss 忽略。",
+    },
+    "turn.retried": {"en": "Asked again: see the newer answer.", "zh": "已重新提问：请看新的回答。"},
+    "turn.dismissed": {"en": "Left as it is.", "zh": "已忽略。"},
+    "turn.heading.again": {
+        "en": "Asked again at your wish; what became of the first time is told above.",
+        "zh": "应您的要求重新提问；第一次的情况见上文。",
+    },
+    "turn.sent_again": {
+        "en": "Feishu did not confirm this message when it was first sent; you may have seen it already.",
+        "zh": "飞书没有确认这条消息的首次发送；您可能已经看到过。",
+    },
+    "turn.not_shown": {
+        "en": "There is an answer, but Feishu refused to show it in any form ({reason}). Give the run id to whoever runs "
+        "this bot: {run}",
+        "zh": "已有回答，但飞书拒绝以任何形式显示（{reason}）。请把运行编号告知机器人管理员：{run}",
+    },
     "turn.more": {
         "en": "_The answer goes on; it will be complete when it is done._",
         "zh": "_回答还在继续，完成后会完整显示。_",
@@ -115,11 +149,13 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "- **/new** begins a new conversation: what was said before is left behind\n"
         "- **/status** shows what is running, waiting and just done\n"
         "- **/cancel** stops the newest run; **/cancel** _run id_ a particular one\n"
+        "- **/retry** asks again what failed or was left open, **/dismiss** leaves it\n"
         "- **/help** shows this",
         "zh": "直接写消息即可，由 **{target}** 回答。在群里请先 @ 机器人。\n\n"
         "- **/new** 开始新的对话，之前的内容不再带入\n"
         "- **/status** 查看正在运行、等待和刚完成的任务\n"
         "- **/cancel** 停止最新的一次运行；**/cancel** _运行编号_ 停止指定的运行\n"
+        "- **/retry** 重新提问失败或悬而未决的问题，**/dismiss** 则不再处理\n"
         "- **/help** 显示本说明",
     },
     "new.done": {
@@ -143,6 +179,14 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "cancel.foreign": {
         "en": "This run belongs to somebody else's conversation; only they can stop it.",
         "zh": "这是别人的对话中的运行，只有对方可以停止。",
+    },
+    "retry.done": {"en": "Asked again; the answer comes below.", "zh": "已重新提问，回答随后就到。"},
+    "dismiss.done": {"en": "Left as it is.", "zh": "已忽略。"},
+    "decide.nothing": {"en": "There is nothing to decide here.", "zh": "这里没有需要决定的事项。"},
+    "decide.already": {"en": "That has been decided already.", "zh": "此事已经处理过了。"},
+    "decide.not_found": {
+        "en": "There is no run {run} in this conversation. /status lists what there is.",
+        "zh": "本对话中没有运行 {run}。发送 /status 可查看。",
     },
     "status.title": {"en": "Status", "zh": "状态"},
     "status.active": {"en": "**Running**", "zh": "**正在运行**"},
@@ -188,6 +232,9 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     },
     # toasts: the short answer to a click
     "toast.stopping": {"en": "Stopping…", "zh": "正在停止…"},
+    "toast.retried": {"en": "Asked again", "zh": "已重新提问"},
+    "toast.dismissed": {"en": "Left as it is", "zh": "已忽略"},
+    "toast.decided": {"en": "That has been decided already.", "zh": "此事已经处理过了。"},
     "toast.unknown": {
         "en": "This button belongs to something that is gone. Send /help to go on.",
         "zh": "这个按钮对应的内容已不存在。发送 /help 继续。",

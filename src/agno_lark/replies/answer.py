@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from agno_lark.locale import Lang, duration, say
 from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain, words
+from agno_lark.replies.ending import Ending
 from agno_lark.replies.parts import PART_BYTES, closed, first_part, json_bytes, showable, split_answer
-from agno_lark.targets import FaultReason, RunState, RunView, Step, StepState
+from agno_lark.targets import RunState, RunView, Step, StepState
 
-__all__ = ["ANSWER_ID", "STOP", "Ending", "FinalPart", "answer_text", "final_parts", "frame", "running_card"]
+__all__ = ["ANSWER_ID", "DISMISS", "RETRY", "STOP", "FinalPart", "answer_text", "final_parts", "frame", "running_card"]
 
 ANSWER_ID = "answer"
-STOP = "turn.stop"
+STOP, RETRY, DISMISS = "turn.stop", "turn.retry", "turn.dismiss"  # what a button asks for: the `op` of its value
 _SHOWN_CHARS = PART_BYTES + 4_000  # more than one part holds: what is beyond does not show while it streams
 _PANEL_BYTES = 4_000
 _DETAIL_BYTES = 3_000
@@ -24,17 +25,6 @@ _MARKS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
-    """How a turn ended. `unknown`: the run was handed over, and nobody can tell whether it arrived."""
-
-    view: RunView
-    elapsed_ms: int
-    fault: FaultReason | str | None = None
-    details: str = ""
-    unknown: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class FinalPart:
     """One part of a complete answer, at four heights of a ladder: where `card` is refused, `plain` says the same
     without any Markdown, `text` is no card at all, and `stub` is what then stands in the running card's place."""
@@ -43,6 +33,7 @@ class FinalPart:
     plain: Card
     text: str
     stub: Card
+    run_id: str = ""
 
 
 def answer_text(view: RunView, lang: Lang) -> str:
@@ -58,9 +49,12 @@ def frame(view: RunView, *, stopping: bool) -> tuple[object, ...]:
     return (tuple((step.name, step.args, step.state) for step in view.steps), stopping)
 
 
-def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = False, streaming: bool = True) -> Card:
-    """The card while the run goes on: steps folded away, the text so far, and a button to stop it."""
-    elements = _panels(view, lang)
+def running_card(
+    view: RunView, *, turn_id: str, lang: Lang, stopping: bool = False, streaming: bool = True, heading: str = ""
+) -> Card:
+    """The card while the run goes on: steps folded away, the text so far, and a button to stop it. `heading` is a side
+    fact about this turn that stands above all."""
+    elements = _heading(heading) + _panels(view, lang)
     elements.append(markdown(answer_text(view, lang), ANSWER_ID))
     if stopping:
         elements.append(markdown(grey(say("turn.stopping", lang)), "state", small=True))
@@ -69,30 +63,50 @@ def running_card(view: RunView, *, turn_id: str, lang: Lang, stopping: bool = Fa
     return card(elements, summary=say("turn.summary.running", lang), streaming=streaming)
 
 
-def final_parts(ending: Ending, lang: Lang) -> list[FinalPart]:
+def final_parts(ending: Ending, lang: Lang, heading: str = "") -> list[FinalPart]:
     """The complete answer, in as many parts as it takes. The first replaces the running card."""
     texts = split_answer(showable(ending.view.text))
+    return [_final_part(ending, lang, text, heading, number, len(texts)) for number, text in enumerate(texts, 1)]
+
+
+def _final_part(ending: Ending, lang: Lang, text: str, heading: str, number: int, count: int) -> FinalPart:
+    is_first, is_last = number == 1, number == count
     summary = _summary(ending, lang)
-    return [_final_part(ending, lang, text, summary, number, len(texts)) for number, text in enumerate(texts, 1)]
-
-
-def _final_part(ending: Ending, lang: Lang, text: str, summary: str, number: int, count: int) -> FinalPart:
-    is_last = number == count
     state = _state_line(ending, lang) if is_last else say("turn.part", lang, part=number, parts=count)
     state_element = markdown(grey(state), "state", small=True)
     sentences = _sentences(ending, lang) if is_last else []
     notes = [markdown(sentence, f"note{index}") for index, sentence in enumerate(sentences)]
-    rich = _panels(ending.view, lang) if number == 1 else []
+    choices = _choices(ending, lang) if is_last else []
+    head = _heading(heading) if is_first else []
+    rich = [*head, *(_panels(ending.view, lang) if is_first else [])]
     rich += [markdown(text, ANSWER_ID)] if text else []
     rich += notes
     if is_last and ending.details:
         rich.append(folded(say("fault.details", lang), "details", _clipped(ending.details, _DETAIL_BYTES)))
+    plain_text = [words(text, ANSWER_ID)] if text else []
+    told = [say("turn.choices.text", lang)] if choices else []  # where there is no card, there are no buttons
     return FinalPart(
-        card=card([*rich, state_element], summary=summary),
-        plain=card([*([words(text, ANSWER_ID)] if text else []), *notes, state_element], summary=summary),
-        text="\n\n".join(piece for piece in (text, *sentences, state) if piece),
+        card=card([*rich, *choices, state_element], summary=summary),
+        plain=card([*head, *plain_text, *notes, *choices, state_element], summary=summary),
+        text="\n\n".join(piece for piece in (heading if is_first else "", text, *sentences, *told, state) if piece),
         stub=card([state_element], summary=summary),
+        run_id=ending.view.run_id,
     )
+
+
+def _heading(heading: str) -> list[Element]:
+    return [markdown(grey(heading), "heading", small=True)] if heading else []
+
+
+def _choices(ending: Ending, lang: Lang) -> list[Element]:
+    """What the person may do about a turn that was left open."""
+    if not ending.asks:
+        return []
+    retry = say("turn.answer_now" if ending.stale else "turn.retry", lang)
+    return [
+        button(retry, "retry", {"op": RETRY, "turn": ending.turn_id}),
+        button(say("turn.dismiss", lang), "dismiss", {"op": DISMISS, "turn": ending.turn_id}),
+    ]
 
 
 def _panels(view: RunView, lang: Lang) -> list[Element]:
@@ -128,8 +142,21 @@ def _step_lines(steps: tuple[Step, ...]) -> str:
 
 def _sentences(ending: Ending, lang: Lang) -> list[str]:
     """What has to be said besides the answer itself."""
+    said = _body(ending, lang)
+    if ending.again:
+        said.append(say("turn.sent_again", lang))
+    if ending.resolved is not None:
+        said.append(say(f"turn.{ending.resolved}", lang))
+    return said
+
+
+def _body(ending: Ending, lang: Lang) -> list[str]:
     if ending.unknown:
-        return [say("turn.unknown.body", lang)]
+        return [say("turn.unknown.superseded" if ending.superseded else "turn.unknown.body", lang)]
+    if ending.stale:
+        return [say("turn.stale.body", lang, when=duration(ending.elapsed_ms, lang))]
+    if ending.superseded:
+        return [say("turn.superseded", lang)]
     if ending.fault is not None:
         return [say(f"fault.{ending.fault}", lang)]
     view = ending.view
@@ -144,14 +171,16 @@ _STATES = {RunState.PAUSED: "turn.paused", RunState.CANCELLED: "turn.cancelled",
 
 
 def _state_word(ending: Ending, lang: Lang) -> str:
-    if ending.unknown:
-        return say("turn.unknown", lang)
+    if ending.unknown or ending.stale:
+        return say("turn.unknown" if ending.unknown else "turn.stale", lang)
     key = "turn.failed" if ending.fault is not None else _STATES.get(ending.view.state, "turn.failed")
     return say(key, lang)
 
 
 def _state_line(ending: Ending, lang: Lang) -> str:
-    facts = [_state_word(ending, lang), duration(ending.elapsed_ms, lang)]
+    facts = [_state_word(ending, lang)]
+    if not ending.stale:
+        facts.append(duration(ending.elapsed_ms, lang))
     tokens = (ending.view.input_tokens or 0) + (ending.view.output_tokens or 0)
     if tokens:
         facts.append(say("turn.tokens", lang, count=f"{tokens:,}"))

@@ -29,6 +29,10 @@ class Poster:
         """Send plain text. Raises `CallRefused`."""
         return await self._send(place, "text", json.dumps({"text": text}, ensure_ascii=False), uuid)
 
+    async def file(self, place: Place, file_key: str, uuid: str) -> SentMessage:
+        """Send a file that was uploaded before. Raises `CallRefused`."""
+        return await self._send(place, "file", json.dumps({"file_key": file_key}), uuid)
+
     async def _send(self, place: Place, msg_type: str, content: str, uuid: str) -> SentMessage:
         async with self._api.limits.chat(place.chat_id):
             pass

@@ -6,22 +6,25 @@ sends the whole text so far; what could not be written in time is simply overtak
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from itertools import chain, repeat
+from dataclasses import dataclass, field, replace
 
+from agno_lark import crash
 from agno_lark.errors import StoreError
+from agno_lark.feishu.answers import SentMessage
 from agno_lark.feishu.api import OpenApi
 from agno_lark.feishu.codes import CallRefused, ErrorKind
-from agno_lark.locale import Lang
-from agno_lark.replies.answer import ANSWER_ID, Ending, FinalPart, answer_text, final_parts, frame, running_card
+from agno_lark.locale import Lang, say
+from agno_lark.replies.answer import ANSWER_ID, FinalPart, answer_text, final_parts, frame, running_card
 from agno_lark.replies.elements import Card
+from agno_lark.replies.ending import Ending
 from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
 from agno_lark.targets import RunView
 
-__all__ = ["CardMemory", "CardWriter"]
+__all__ = ["CardMemory", "CardWriter", "Progress"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +34,7 @@ SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream an
 LONG_CHARS = 20_000
 SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update costs a commit
 SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
-FINAL_WAITS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0)  # between tries of a final write that failed for the moment,
-FINAL_LATER_S = 60.0  # and from then on: an answer outlives an outage of Feishu, but not
-FINAL_MOST_S = 50 * 60.0  # the hour in which the same uuid keeps a repeated send from showing twice
+FILE_NAME = "answer.md"
 # The next rung helps where it is the card that displeases; where the place or the app does, it cannot.
 _PLAINER_HELPS = frozenset({ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT, ErrorKind.OTHER})
 
@@ -54,21 +55,50 @@ class CardMemory:
     keep_sequence: Callable[[int], Awaitable[None]] = field(repr=False)
 
 
-class CardWriter:
-    """`start()`, any number of `show(view)`, then `finish(ending)` once. `abandon()` leaves the card as it is."""
+@dataclass(kw_only=True, slots=True)
+class Progress:
+    """How far the writing of an answer has come: `done` parts, noted by `keep(number)` before the next is begun.
 
-    def __init__(self, api: OpenApi, poster: Poster, place: Place, memory: CardMemory, *, turn_id: str, lang: Lang):
+    `round` tells apart sends more than an hour after each other: only within an hour does the same uuid keep Feishu
+    from showing a message twice.
+    """
+
+    done: int = 0
+    round: int = 0
+    keep: Callable[[int], Awaitable[None]] = field(repr=False)
+
+    def uuid(self, turn_id: str, name: str) -> str:
+        return f"{turn_id}{f'~{self.round}' if self.round else ''}-{name}"
+
+
+class CardWriter:
+    """`start()`, any number of `show(view)`, `hold()` at the run's end, then `deliver(…)` until it succeeds.
+
+    `abandon()` leaves the card as it is. `heading` is a side fact that stands above the answer.
+    """
+
+    def __init__(
+        self,
+        api: OpenApi,
+        poster: Poster,
+        place: Place,
+        memory: CardMemory,
+        *,
+        turn_id: str,
+        lang: Lang,
+        heading: str = "",
+    ) -> None:
         self._api = api
         self._poster = poster
         self._place = place
         self._memory = memory
         self._turn_id = turn_id
         self._lang = lang
+        self._heading = heading
         self._view = RunView()
         self._stopping = False
         self._ended = asyncio.Event()
         self._opened = asyncio.Event()
-        self._parts_done = 0
         self._reserved = memory.sequence
         self._may_stream = True  # until Feishu says that the mode has ended
         self._streaming = memory.card_id is None  # a card of a former life may have stopped streaming
@@ -92,31 +122,55 @@ class CardWriter:
         self._stopping = True
         self._changed.set()
 
-    async def finish(self, ending: Ending) -> None:
-        """Write the complete answer and return once Feishu has it. Raises `CallRefused` when nothing can be shown."""
+    def hold(self) -> None:
+        """The run is over: what is shown stays as it is until `deliver`. Never waits."""
         self._ended.set()
         self._changed.set()
-        if self._task is not None:
-            opened = asyncio.create_task(self._opened.wait(), name=f"card-opened-{self._turn_id}")
-            try:
-                await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                opened.cancel()
-            await self.abandon()  # an update still on its way has a lower sequence: it cannot undo the final one
-        parts = await _parts_of(ending, self._lang)
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + FINAL_MOST_S
-        for wait_s in chain(FINAL_WAITS_S, repeat(FINAL_LATER_S)):
-            try:
-                await self._write_final(parts)
-                return
-            except (CallRefused, StoreError) as error:
-                if not error.retryable or loop.time() + wait_s > until_s:
-                    raise
-            await asyncio.sleep(wait_s)
+
+    async def deliver(self, ending: Ending, progress: Progress) -> None:
+        """Write the complete answer, from the part on that is not done yet; returns once Feishu has all of it.
+
+        Raises `CallRefused` where Feishu cannot take it now, or will not take it in any form: see `retryable`. Called
+        again it goes on where it was.
+        """
+        await self._settle()
+        parts = await _parts_of(ending, self._lang, self._heading)
+        if ending.resolved is not None:
+            await self._rewrite(parts[0])
+            return
+        posted = parts
+        if progress.round:
+            posted = await _parts_of(replace(ending, again=True), self._lang, self._heading)
+        for number in range(progress.done + 1, len(parts) + 1):
+            if number == 1 and self._memory.card_id is not None:
+                await self._write_first(self._memory.card_id, parts[0], posted[0], progress)
+            else:
+                await self._post(posted[number - 1], progress, "card" if number == 1 else f"p{number}")
+            if number < len(parts):
+                crash.reached("reply.part_sent")
+                await progress.keep(number)
+                progress.done = number
+
+    @property
+    def message_id(self) -> str | None:
+        """The message that shows the (first part of the) answer, as far as it is known."""
+        return self._memory.message_id
+
+    async def _settle(self) -> None:
+        """Let a card that is just being made appear, then write nothing more of a run under way: an update still on its
+        way has a lower sequence, so it cannot undo the final one."""
+        self.hold()
+        if self._task is None:
+            return
+        opened = asyncio.create_task(self._opened.wait(), name=f"card-opened-{self._turn_id}")
+        try:
+            await asyncio.wait({self._task, opened}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            opened.cancel()
+        await self.abandon()
 
     async def close_streaming(self) -> None:
-        """After `finish`: the final card says that it does not stream; this closes the mode where that alone should
+        """After `deliver`: the final card says that it does not stream; this closes the mode where that alone should
         not. Failing harms nobody."""
         card_id = self._memory.card_id
         if card_id is None:
@@ -143,12 +197,12 @@ class CardWriter:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), AFTER_S)
         if self._ended.is_set() and self._memory.card_id is None:
-            return  # the answer is there before the card: finish() sends it as it is
+            return  # the answer is there before the card: deliver() sends it as it is
         try:
             await self._open()
         except (CallRefused, StoreError) as error:
             self._log("a card could not be shown", error)
-            return  # finish() tries again, by other ways
+            return  # deliver() tries again, by other ways
         self._opened.set()
         while self._memory.card_id is not None and not self._ended.is_set():
             await self._changed.wait()
@@ -173,6 +227,7 @@ class CardWriter:
         if self._memory.card_id is None:
             view = self._view
             card_id = await self._api.create_card(self._running_card(view))
+            crash.reached("turn.card_made")
             self._remember_shown(view, answer_text(view, self._lang))
             self._reserved = SEQUENCE_BLOCK
             await self._memory.keep_card(card_id, self._reserved)
@@ -182,6 +237,7 @@ class CardWriter:
 
     async def _send_entity(self, card_id: str) -> None:
         sent = await self._poster.card_entity(self._place, card_id, f"{self._turn_id}-card")
+        crash.reached("turn.card_sent")
         await self._memory.keep_message(sent.message_id)
         self._memory.message_id = sent.message_id
 
@@ -202,22 +258,19 @@ class CardWriter:
 
     def _running_card(self, view: RunView) -> Card:
         return running_card(
-            view, turn_id=self._turn_id, lang=self._lang, stopping=self._stopping, streaming=self._may_stream
+            view,
+            turn_id=self._turn_id,
+            lang=self._lang,
+            stopping=self._stopping,
+            streaming=self._may_stream,
+            heading=self._heading,
         )
 
     def _remember_shown(self, view: RunView, text: str) -> None:
         self._shown_text = text
         self._shown_frame = frame(view, stopping=self._stopping)
 
-    async def _write_final(self, parts: list[FinalPart]) -> None:
-        for number, part in enumerate(parts[self._parts_done :], self._parts_done + 1):
-            if number == 1 and self._memory.card_id is not None:
-                await self._write_first(self._memory.card_id, part)
-            else:
-                await self._post(part, "card" if number == 1 else f"p{number}")
-            self._parts_done = number
-
-    async def _write_first(self, card_id: str, part: FinalPart) -> None:
+    async def _write_first(self, card_id: str, part: FinalPart, posted: FinalPart, progress: Progress) -> None:
         """Into the card that is there. What is sent anew has another uuid than that card's message had."""
         try:
             if self._memory.message_id is None:
@@ -228,20 +281,60 @@ class CardWriter:
             if error.retryable:
                 raise
             self._log("the card could not be completed; the answer follows as a message", error)
-            await self._post(part, "new")
+            await self._post(posted, progress, "new")
             return
-        await self._poster.text(self._place, part.text, f"{self._turn_id}-t1")
+        await self._post_plainly(posted, progress, "t1")
         with contextlib.suppress(CallRefused):
             await self._replace(card_id, part.stub)
 
-    async def _post(self, part: FinalPart, name: str) -> None:
-        """As a message of its own: a card, a plainer card, a text."""
-        uuid = f"{self._turn_id}-{name}"
-        if not await self._taken(part, lambda card, rung: self._poster.card(self._place, card, f"{uuid}{'b' * rung}")):
-            await self._poster.text(self._place, part.text, f"{uuid}t")
+    async def _post(self, part: FinalPart, progress: Progress, name: str) -> None:
+        """As a message of its own: a card, a plainer card, then no card at all."""
+        uuid = progress.uuid(self._turn_id, name)
+
+        async def send(card: Card, rung: int) -> None:
+            self._note_sent(await self._poster.card(self._place, card, f"{uuid}{'b' * rung}"), name)
+
+        if not await self._taken(part, send):
+            await self._post_plainly(part, progress, f"{name}t")
+
+    async def _post_plainly(self, part: FinalPart, progress: Progress, name: str) -> None:
+        """As text; refused, as a file; refused too, a word that there is an answer, and who can help."""
+        uuid = progress.uuid(self._turn_id, name)
+        try:
+            self._note_sent(await self._poster.text(self._place, part.text, uuid), name)
+            return
+        except CallRefused as error:
+            if error.kind not in _PLAINER_HELPS:
+                raise
+            self._log("an answer's text was refused; a file follows", error)
+        try:
+            key = await self._api.upload_file(part.text.encode(), FILE_NAME)
+            await self._poster.file(self._place, key, f"{uuid}f")
+        except CallRefused as error:
+            if error.retryable:
+                raise
+            self._log("an answer's file was refused; a notice follows", error)
+            told = say("turn.not_shown", self._lang, reason=str(error.kind), run=part.run_id or self._turn_id)
+            await self._poster.text(self._place, told, f"{uuid}n")
+
+    def _note_sent(self, sent: SentMessage, name: str) -> None:
+        if not name.startswith("p"):  # not a later part's
+            self._memory.message_id = sent.message_id
+
+    async def _rewrite(self, part: FinalPart) -> None:
+        """What was decided about a turn, onto the card that asked. It was an answer already: nothing new is sent."""
+        try:
+            if self._memory.card_id is not None:
+                await self._replace(self._memory.card_id, part.card)
+            elif self._memory.message_id is not None:
+                await self._api.patch_message(self._memory.message_id, json.dumps(part.card, ensure_ascii=False))
+        except CallRefused as error:
+            if error.retryable:
+                raise
+            self._log("a decided card stays as it was", error)
 
     async def _taken(self, part: FinalPart, offer: Callable[[Card, int], Awaitable[object]]) -> bool:
-        """Offer the card, then the plainer one; False when neither is taken. What a plainer card cannot help with is
+        """Offer the card, then the plainer one; False when neither is taken. What a plainer one cannot help with is
         raised."""
         for rung, card in enumerate((part.card, part.plain)):
             try:
@@ -283,8 +376,8 @@ class CardWriter:
         logger.warning(message, extra={"action": "card_refused", "turn": self._turn_id, "reason": str(error)} | what)
 
 
-async def _parts_of(ending: Ending, lang: Lang) -> list[FinalPart]:
+async def _parts_of(ending: Ending, lang: Lang, heading: str) -> list[FinalPart]:
     """The final parts; of a long answer in a thread, for reading its Markdown takes a while."""
     if len(ending.view.text) < LONG_CHARS:
-        return final_parts(ending, lang)
-    return await asyncio.to_thread(final_parts, ending, lang)
+        return final_parts(ending, lang, heading)
+    return await asyncio.to_thread(final_parts, ending, lang, heading)

@@ -10,7 +10,7 @@ from agno_lark.errors import NewerSchemaError
 __all__ = ["SCHEMA_VERSION", "check_readable", "migrate"]
 
 # (version, the oldest version of this package's code that can still work on it)
-MIGRATIONS: tuple[tuple[int, int, str], ...] = ((1, 1, "0001_core.sql"),)
+MIGRATIONS: tuple[tuple[int, int, str], ...] = ((1, 1, "0001_core.sql"), (2, 2, "0002_exactly_once.sql"))
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 
 CREATE_SCHEMA_VERSION = """

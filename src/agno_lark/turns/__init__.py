@@ -5,7 +5,9 @@ and a card that shows it. Survives a crash: the row tells how far the turn had c
 may die"); what had begun is looked up on the AgentOS and followed, never submitted blindly a second time.
 """
 
-from agno_lark.turns.handle import TURN, OpenCard, TurnHandler
+from agno_lark.turns.begin import TURN, Asked, begin_turn
+from agno_lark.turns.handle import OpenCard, TurnHandler
+from agno_lark.turns.resolve import Decided, dismiss_turn, retry_turn, set_aside, supersede, was_superseded
 from agno_lark.turns.rows import (
     RUN_TRANSITIONS,
     NewRun,
@@ -14,6 +16,7 @@ from agno_lark.turns.rows import (
     active_runs,
     find_run,
     last_language,
+    newest_open,
     open_run,
     recent_runs,
     remember_reaction,
@@ -25,18 +28,27 @@ from agno_lark.turns.rows import (
 __all__ = [
     "RUN_TRANSITIONS",
     "TURN",
+    "Asked",
+    "Decided",
     "NewRun",
     "OpenCard",
     "RunPhase",
     "RunRow",
     "TurnHandler",
     "active_runs",
+    "begin_turn",
+    "dismiss_turn",
     "find_run",
     "last_language",
+    "newest_open",
     "open_run",
     "recent_runs",
     "remember_reaction",
     "request_cancel",
+    "retry_turn",
     "run_of_turn",
+    "set_aside",
     "short_run_id",
+    "supersede",
+    "was_superseded",
 ]

@@ -7,20 +7,21 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
+from agno_lark import crash
 from agno_lark.clock import Clock, Ids
-from agno_lark.errors import FeishuApiError, StoreError, TargetError
+from agno_lark.errors import StoreError, TargetError
 from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect
-from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions
+from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions, put_answer
 from agno_lark.store import Store, Tx
 from agno_lark.targets import FaultReason, RunRef, RunRequest, RunState, RunView, Target, fold
 from agno_lark.turns import rows
+from agno_lark.turns.begin import place_of
 from agno_lark.turns.rows import RunPhase, RunRow
 
-__all__ = ["TURN", "OpenCard", "TurnHandler"]
+__all__ = ["OpenCard", "TurnHandler"]
 
 logger = logging.getLogger(__name__)
 
-TURN = "turn"
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
 STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
@@ -49,7 +50,7 @@ class _Turn:
 
 
 class TurnHandler:
-    """Carries turns out; `active` are those under way in this process, by turn id."""
+    """Carries turns out, and knows the cards of those under way in this process (`OpenReplies`)."""
 
     def __init__(
         self, *, store: Store, target: Target, open_card: OpenCard, reactions: Reactions, clock: Clock, ids: Ids
@@ -61,6 +62,7 @@ class TurnHandler:
         self._clock = clock
         self._ids = ids
         self._active: dict[str, _Turn] = {}
+        self._ended: dict[str, _Turn] = {}  # over, but their answer is not shown yet
 
     def prepare(self, tx: Tx, job: Job) -> Prepared:
         """In the claim's own transaction: the run's id is minted and its submission recorded, so that nothing but that
@@ -77,11 +79,12 @@ class TurnHandler:
         row, run_id = lease.prepared
         if row is None:
             raise _no_row(job)
+        crash.reached("turn.claimed")
         turn = self._begin(row)
         try:
             if run_id is None:
                 turn.view = RunView(state=RunState.CANCELLED)
-                return await self._end(turn, RunPhase.CANCELLED)
+                return self._end(turn, RunPhase.CANCELLED)
             return await self._follow(turn, _request(row, run_id, job))
         finally:
             await self._leave(turn)
@@ -101,20 +104,22 @@ class TurnHandler:
             try:
                 found = await self._look(row, run_id)
             except TargetError as error:
-                return await self._end(turn, RunPhase.UNKNOWN, details=str(error))
+                if row.state is RunPhase.RUNNING:  # it has arrived: no doubt about that
+                    return await self._follow(turn, RunRef(run_id=run_id, session_id=row.session_id))
+                return self._end(turn, RunPhase.UNKNOWN, details=str(error))
             if found is not None:
                 return await self._follow(turn, RunRef(run_id=found, session_id=row.session_id, user_id=row.requester))
             if row.cancel_requested_ms is not None:
                 turn.view = RunView(state=RunState.CANCELLED)
-                return await self._end(turn, RunPhase.CANCELLED)
+                return self._end(turn, RunPhase.CANCELLED)
             if (
                 await self._target.describe()
             ).resumable is False:  # it keeps no runs: that it knows none proves nothing
                 turn.view = RunView(run_id=run_id)
-                return await self._end(turn, RunPhase.UNKNOWN)
+                return self._end(turn, RunPhase.UNKNOWN)
             if row.state is not RunPhase.SUBMITTED:
                 turn.view = RunView(run_id=run_id)
-                return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
+                return self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
             return await self._follow(turn, _request(row, run_id, job))
         finally:
             await self._leave(turn)
@@ -125,7 +130,7 @@ class TurnHandler:
         try:
             turn.view = RunView(run_id=turn.row.run_id or "")
             phase = RunPhase.UNKNOWN if outcome.state is JobState.UNKNOWN else RunPhase.FAILED
-            return await self._end(turn, phase, fault="internal", details=outcome.error)
+            return self._end(turn, phase, fault="internal", details=outcome.error)
         finally:
             await self._leave(turn)
 
@@ -135,6 +140,33 @@ class TurnHandler:
             turn.card.stopping()
             if not turn.is_hurried:
                 turn.hurry()
+
+    def superseded(self, turn_id: str) -> None:
+        """The turn was taken from its handler for a newer message; its card waits for the word that says so."""
+        if turn := self._active.get(turn_id):
+            self._hold(turn)
+
+    async def card_of(self, turn_id: str) -> tuple[CardWriter, RunView | None]:
+        """See `OpenReplies`."""
+        if turn := self._ended.get(turn_id):
+            return turn.card, turn.view
+        row = await self._read_row(turn_id)
+        if row is None:
+            raise LookupError(f"turn {turn_id} has an answer but no row in runs")
+        return self._card(row), None
+
+    def shown(self, tx: Tx, turn_id: str, message_id: str | None) -> None:
+        """See `OpenReplies`."""
+        rows.mark_replied(tx, turn_id, message_id)
+
+    async def done_with(self, turn_id: str) -> None:
+        """See `OpenReplies`."""
+        turn = self._ended.pop(turn_id, None)
+        row = await self._read_row(turn_id)
+        if row is None:
+            return
+        await self._reactions.clear(turn_id, row.message_id, row.reaction_id)
+        await (turn.card if turn else self._card(row)).close_streaming()
 
     async def _row(self, job: Job) -> RunRow:
         row = await self._read_row(job.id)
@@ -146,8 +178,7 @@ class TurnHandler:
         found = await self._store.read(rows.BY_TURN, {"turn": turn_id})
         return RunRow.from_row(found[0]) if found else None
 
-    def _begin(self, row: RunRow) -> _Turn:
-        place = Place(chat_id=row.chat_id, message_id=row.message_id, thread_id=row.thread_id)
+    def _card(self, row: RunRow) -> CardWriter:
         transact, turn_id = self._store.transact, row.turn_id
         memory = CardMemory(
             card_id=row.card_id,
@@ -157,8 +188,11 @@ class TurnHandler:
             keep_message=lambda message_id: transact(rows.remember_card_message, turn_id, message_id),
             keep_sequence=lambda up_to: transact(rows.reserve_sequence, turn_id, up_to),
         )
-        turn = _Turn(row, self._open_card(place, memory, row))
-        self._active[turn_id] = turn
+        return self._open_card(place_of(row), memory, row)
+
+    def _begin(self, row: RunRow) -> _Turn:
+        turn = _Turn(row, self._card(row))
+        self._active[row.turn_id] = turn
         if row.cancel_requested_ms is not None:
             turn.card.stopping()
         turn.card.start()
@@ -166,7 +200,12 @@ class TurnHandler:
 
     async def _leave(self, turn: _Turn) -> None:
         self._active.pop(turn.row.turn_id, None)
-        await turn.card.abandon()
+        if self._ended.get(turn.row.turn_id) is not turn:  # else its answer goes on with the card
+            await turn.card.abandon()
+
+    def _hold(self, turn: _Turn) -> None:
+        turn.card.hold()
+        self._ended[turn.row.turn_id] = turn
 
     async def _look(self, row: RunRow, run_id: str) -> str | None:
         """The id under which the AgentOS has this turn's run, or None when it twice said it has none."""
@@ -195,6 +234,8 @@ class TurnHandler:
         """
         users: list[str] | None = None
         while True:
+            if isinstance(start, RunRequest):
+                crash.reached("turn.submitting")
             try:
                 await self._watch(turn, start)
                 break
@@ -209,18 +250,19 @@ class TurnHandler:
                 # Only a submission's own 404 speaks of the agent; later on it is the run that is gone.
                 gone = error.reason == FaultReason.NOT_FOUND and not (refused and isinstance(start, RunRequest))
                 fault = FaultReason.INTERRUPTED if gone else error.reason
-                return await self._end(turn, RunPhase.FAILED, fault=fault, details=str(error))
+                return self._end(turn, RunPhase.FAILED, fault=fault, details=str(error))
+        crash.reached("turn.ended")
         view = turn.view
         if view.error is not None:
-            return await self._end(turn, RunPhase.FAILED, fault=view.error.reason, details=view.error.message)
+            return self._end(turn, RunPhase.FAILED, fault=view.error.reason, details=view.error.message)
         ends = {
             RunState.COMPLETED: RunPhase.COMPLETED,
             RunState.CANCELLED: RunPhase.CANCELLED,
             RunState.PAUSED: RunPhase.PAUSED,
         }
         if view.state in ends:
-            return await self._end(turn, ends[view.state])
-        return await self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
+            return self._end(turn, ends[view.state])
+        return self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
 
     async def _watch(self, turn: _Turn, start: RunRequest | RunRef) -> None:
         """Fold every event into the turn's view and show it, until the run ends or pauses. Raises `TargetError`."""
@@ -240,16 +282,20 @@ class TurnHandler:
         row, told_run_id = turn.row, ""
         async with aclosing(self._target.follow(start)) as events:
             async for event in events:
+                crash.reached("turn.submitted")
                 turn.view = fold(turn.view, event)
                 if turn.is_hurried:
                     turn.hurry()
                 turn.card.show(turn.view)
+                if turn.view.text:
+                    crash.reached("turn.following")
                 if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
                     try:
                         stop = await self._store.transact(rows.mark_running, row.turn_id, turn.view.run_id)
                     except StoreError:  # logged by the store; the run goes on, so the next event tries again
                         continue
                     told_run_id = turn.view.run_id
+                    crash.reached("turn.running")
                     if stop:
                         await self._ask_to_stop(told_run_id, row.session_id)
 
@@ -259,37 +305,28 @@ class TurnHandler:
         except TargetError as error:
             logger.warning("a run could not be stopped", extra={"action": "run_cancel_failed", "reason": error.reason})
 
-    async def _end(
+    def _end(
         self, turn: _Turn, phase: RunPhase, *, fault: FaultReason | str | None = None, details: str = ""
     ) -> Outcome:
-        """Show how it ended, then say so to the job runner, which writes run and job in one transaction."""
+        """How it ended, for the job runner, which closes run and job and puts the answer into the outbox, all in one
+        transaction."""
         row = turn.row
         ending = Ending(
             view=turn.view,
             elapsed_ms=self._clock.now_ms() - row.accepted_ms,
             fault=fault,
             details=details,
+            turn_id=row.turn_id,
             unknown=phase is RunPhase.UNKNOWN,
         )
         _log_end(turn, phase, fault)
-        error = ""
-        try:
-            await turn.card.finish(ending)
-        except FeishuApiError as refused:
-            error = f"the answer could not be shown: {refused}"
-            logger.error("an answer could not be shown", extra={"action": "answer_not_shown", "turn": row.turn_id})
+        self._hold(turn)
         return Outcome(
             state=_job_state(phase),
-            error=error or (str(fault) if fault else ""),
-            also=lambda tx: _close(tx, row.turn_id, phase, fault),
-            after=lambda: self._tidy_up(turn),
+            error=str(fault) if fault else "",
+            also=lambda tx: _close(tx, row, phase, fault, ending),
+            after=_closed,
         )
-
-    async def _tidy_up(self, turn: _Turn) -> None:
-        row = await self._read_row(turn.row.turn_id)
-        reaction_id = row.reaction_id if row else None
-        await self._reactions.clear(turn.row.turn_id, turn.row.message_id, reaction_id)
-        await turn.card.close_streaming()
 
 
 def _is_shared(row: RunRow) -> bool:
@@ -301,8 +338,21 @@ def _no_row(job: Job) -> LookupError:
     return LookupError(f"turn {job.id} has a job but no row in runs")
 
 
-def _close(tx: Tx, turn_id: str, phase: RunPhase, fault: str | None) -> None:
-    rows.close_run(tx, turn_id, phase, fault)
+def _close(tx: Tx, row: RunRow, phase: RunPhase, fault: str | None, ending: Ending) -> None:
+    rows.close_run(tx, row.turn_id, phase, fault)
+    put_answer(
+        tx,
+        ending,
+        reply_id=f"{row.turn_id}-reply",
+        turn_id=row.turn_id,
+        lane=row.session_id,
+        place=place_of(row),
+        language=row.language,
+    )
+
+
+async def _closed() -> None:
+    crash.reached("turn.closed")
 
 
 def _request(row: RunRow, run_id: str, job: Job) -> RunRequest:
@@ -317,7 +367,8 @@ def _request(row: RunRow, run_id: str, job: Job) -> RunRequest:
             "chat_id": row.chat_id,
             "message_id": row.message_id,
             "sender_open_id": row.requester,
-        },
+        }
+        | ({"retry_of": row.retry_of} if row.retry_of else {}),
     )
 
 

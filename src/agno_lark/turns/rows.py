@@ -19,8 +19,10 @@ __all__ = [
     "earlier_requesters",
     "find_run",
     "last_language",
+    "mark_replied",
     "mark_running",
     "mark_submitted",
+    "newest_open",
     "open_run",
     "recent_runs",
     "remember_card",
@@ -28,6 +30,7 @@ __all__ = [
     "remember_reaction",
     "request_cancel",
     "reserve_sequence",
+    "resolve_unknown_run",
     "run_of_turn",
     "short_run_id",
 ]
@@ -43,7 +46,7 @@ class RunPhase(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    UNKNOWN = "unknown"  # handed over, and nobody can tell whether it arrived
+    UNKNOWN = "unknown"  # handed over, and nobody can tell whether it arrived; a person may still let it go
 
 
 OVER = frozenset({RunPhase.COMPLETED, RunPhase.FAILED, RunPhase.CANCELLED, RunPhase.UNKNOWN})
@@ -52,7 +55,7 @@ RUN_TRANSITIONS: Mapping[RunPhase, frozenset[RunPhase]] = {
     RunPhase.SUBMITTED: frozenset({RunPhase.RUNNING, RunPhase.PAUSED}) | OVER,
     RunPhase.RUNNING: frozenset({RunPhase.PAUSED}) | OVER,
     RunPhase.PAUSED: frozenset({RunPhase.RUNNING}) | OVER,
-} | {end: frozenset[RunPhase]() for end in OVER}
+} | {end: frozenset({RunPhase.CANCELLED} if end is RunPhase.UNKNOWN else ()) for end in OVER}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +77,7 @@ class NewRun:
     thread_id: str | None
     message_id: str
     language: Lang
+    retry_of: str | None = None  # the turn in whose stead this one was asked for
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,11 +95,16 @@ class RunRow(NewRun):
     card_id: str | None
     card_message_id: str | None
     card_sequence: int
+    replied_ms: int | None
 
     @classmethod
     def from_row(cls, row: Row) -> "RunRow":
-        values = {field.name: row[field.name] for field in fields(cls)}
-        return cls(**values | {"state": RunPhase(row["state"])})
+        found = dict(zip(row.keys(), row, strict=True))  # asked by name, a row looks through its columns each time
+        values = {name: found[name] for name in _RUN_ROW}
+        return cls(**values | {"state": RunPhase(found["state"])})
+
+
+_RUN_ROW = tuple(field.name for field in fields(RunRow))
 
 
 def short_run_id(run_id: str | None) -> str:
@@ -105,9 +114,9 @@ def short_run_id(run_id: str | None) -> str:
 
 OPEN = """
 INSERT INTO runs (turn_id, seq, scope, generation, session_id, target_type, target_id, app_id, tenant_key, requester,
-    chat_id, chat_type, thread_id, message_id, language, state, accepted_ms)
+    chat_id, chat_type, thread_id, message_id, language, retry_of, state, accepted_ms)
 VALUES (:turn_id, :seq, :scope, :generation, :session_id, :target_type, :target_id, :app_id, :tenant_key, :requester,
-    :chat_id, :chat_type, :thread_id, :message_id, :language, 'waiting', :now)
+    :chat_id, :chat_type, :thread_id, :message_id, :language, :retry_of, 'waiting', :now)
 """
 
 
@@ -167,6 +176,16 @@ WHERE turn_id = :turn AND state IN ('waiting', 'submitted', 'running', 'paused')
 """
 
 
+RESOLVE = """
+UPDATE runs SET state = 'cancelled', reason = :reason, finished_ms = :now WHERE turn_id = :turn AND state = 'unknown'
+"""
+
+
+def resolve_unknown_run(tx: Tx, turn_id: str, reason: str) -> bool:
+    """Somebody has looked at an unknown turn; False when it is not unknown (any more)."""
+    return bool(tx.execute(RESOLVE, {"turn": turn_id, "reason": reason, "now": tx.now_ms}))
+
+
 def request_cancel(tx: Tx, turn_id: str) -> bool:
     """Record that the turn shall stop; False when it is over. The run's own end decides how it ended."""
     return bool(tx.execute(REQUEST_CANCEL, {"turn": turn_id, "now": tx.now_ms}))
@@ -193,6 +212,20 @@ ORDER BY seq DESC LIMIT :most
 def recent_runs(tx: Tx, scope: str, most: int = 5) -> list[RunRow]:
     """Turns of the scope that have ended or paused, newest first."""
     return [RunRow.from_row(row) for row in tx.all(RECENT, {"scope": scope, "most": most})]
+
+
+NEWEST_OPEN = """
+SELECT runs.* FROM runs JOIN jobs ON jobs.id = runs.turn_id
+WHERE runs.scope = :scope AND jobs.payload <> '{}'
+    AND (runs.state = 'unknown' OR runs.reason = 'stale' OR (:failed AND runs.state = 'failed'))
+ORDER BY runs.seq DESC LIMIT 1
+"""
+
+
+def newest_open(tx: Tx, scope: str, *, failed: bool) -> RunRow | None:
+    """The scope's newest turn that somebody may still decide about; `failed`: also one that simply failed."""
+    row = tx.one(NEWEST_OPEN, {"scope": scope, "failed": failed})
+    return RunRow.from_row(row) if row else None
 
 
 EARLIER = """
@@ -250,6 +283,18 @@ def remember_card_message(tx: Tx, turn_id: str, message_id: str) -> None:
 def reserve_sequence(tx: Tx, turn_id: str, up_to: int) -> None:
     """Sequence numbers up to this one may be used from now on; after a crash the next is above them (gaps are fine)."""
     tx.execute(SEQUENCE, {"turn": turn_id, "sequence": up_to})
+
+
+REPLIED = """
+UPDATE runs SET replied_ms = COALESCE(replied_ms, :now), card_message_id = COALESCE(:message, card_message_id),
+    card_id = CASE WHEN card_message_id IS NULL OR :message IS NULL OR card_message_id = :message THEN card_id END
+WHERE turn_id = :turn
+"""
+
+
+def mark_replied(tx: Tx, turn_id: str, message_id: str | None) -> None:
+    """Feishu has the whole answer; `message_id` is where (its first part) stands: not always the card that streamed."""
+    tx.execute(REPLIED, {"turn": turn_id, "message": message_id, "now": tx.now_ms})
 
 
 def remember_reaction(tx: Tx, turn_id: str, reaction_id: str | None) -> None:

@@ -1,0 +1,54 @@
+"""How a turn ended, as far as the person is to see it. A value that survives a restart: the outbox keeps it as JSON."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import TypeAdapter
+
+from agno_lark.targets import FaultReason, RunView
+
+__all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json"]
+
+
+class Resolution(StrEnum):
+    """What somebody decided about a turn that was left open: an unknown one, or one that came too late."""
+
+    RETRIED = "retried"
+    DISMISSED = "dismissed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """How a turn ended.
+
+    `unknown`: the run was handed over, and nobody can tell whether it arrived. `superseded`: it was stopped for a newer
+    message. `stale`: the message came so late that nothing was begun. An unknown or stale one asks the person what to
+    do, with buttons that name `turn_id`, until it is `resolved`. `again`: Feishu never confirmed a first sending.
+    """
+
+    view: RunView
+    elapsed_ms: int
+    fault: FaultReason | str | None = None
+    details: str = ""
+    turn_id: str = ""
+    unknown: bool = False
+    superseded: bool = False
+    stale: bool = False
+    resolved: Resolution | None = None
+    again: bool = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether the person has something to decide."""
+        return (self.unknown or self.stale) and self.resolved is None and bool(self.turn_id)
+
+
+_ADAPTER = TypeAdapter(Ending)
+
+
+def ending_to_json(ending: Ending) -> str:
+    return _ADAPTER.dump_json(ending, exclude_defaults=True).decode()
+
+
+def ending_from_json(text: str) -> Ending:
+    return _ADAPTER.validate_json(text)

@@ -1,0 +1,225 @@
+"""The outbox: replies not yet confirmed. Each is a row, and a job of kind `reply` that carries it to Feishu.
+
+A row is written in the transaction that decides it, and goes in the one that notes Feishu's confirmation. In between
+the job is tried again, with growing pauses or as long as Feishu asks for, over restarts too, for a day.
+"""
+
+import json
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from agno_lark import crash
+from agno_lark.clock import Clock
+from agno_lark.feishu.codes import CallRefused, ErrorKind
+from agno_lark.jobs import Job, JobState, Lease, NewJob, Outcome, Prepared, Queue, enqueue
+from agno_lark.locale import Lang
+from agno_lark.replies.ending import Ending, ending_from_json, ending_to_json
+from agno_lark.replies.place import Place
+from agno_lark.replies.poster import Poster
+from agno_lark.replies.writer import CardWriter, Progress
+from agno_lark.store import Row, Store, Tx
+from agno_lark.targets import RunView
+
+__all__ = ["REPLY", "Deliverer", "OpenReplies", "put_answer", "put_card"]
+
+logger = logging.getLogger(__name__)
+
+REPLY = "reply"
+WAITS_MS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000)  # between tries; the last one for an hour,
+LATER_MS, LATER_AFTER_MS = 300_000, 3_600_000  # and from then on this one
+GIVE_UP_MS = 24 * 3_600_000
+UUID_HOLDS_MS = 55 * 60_000  # Feishu shows the same uuid once within an hour
+# What somebody can set right meanwhile: the app's rights. Everything else that is final stays so.
+_MENDABLE = frozenset({ErrorKind.SCOPE_MISSING, ErrorKind.PERMISSION})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Entry:
+    """A row of `outbox`."""
+
+    id: str
+    turn_id: str | None
+    place: Place
+    language: Lang
+    content: str
+    parts_done: int
+    unsure_since_ms: int | None
+    round: int
+    created_ms: int
+
+    @classmethod
+    def from_row(cls, row: Row) -> "_Entry":
+        return cls(**dict(row) | {"place": Place.from_json(json.loads(row["place"]))})
+
+
+PUT = """
+INSERT INTO outbox (id, turn_id, place, language, content, created_ms)
+VALUES (:id, :turn, :place, :language, :content, :now)
+"""
+
+
+def put_answer(tx: Tx, ending: Ending, *, reply_id: str, turn_id: str, lane: str, place: Place, language: Lang) -> None:
+    """Let the person see how their turn ended. `lane` is the conversation: its answers are shown in their order."""
+    _put(tx, reply_id, turn_id, lane, place, language, ending_to_json(ending))
+
+
+def put_card(
+    tx: Tx, card: dict[str, Any], *, reply_id: str, lane: str, place: Place, language: Lang, text: str = ""
+) -> None:
+    """Let the person see a card of ours; where no card is taken, `text`."""
+    content = json.dumps({"card": card, "text": text}, ensure_ascii=False)
+    _put(tx, reply_id, None, lane, place, language, content)
+
+
+def _put(tx: Tx, reply_id: str, turn_id: str | None, lane: str, place: Place, language: Lang, content: str) -> None:
+    given = {"id": reply_id, "turn": turn_id, "language": language, "content": content, "now": tx.now_ms}
+    tx.execute(PUT, given | {"place": json.dumps(place.as_json())})
+    enqueue(tx, NewJob(id=reply_id, kind=REPLY, queue=Queue.REPLIES, lane=f"reply:{lane}"))
+
+
+BEGIN = """
+UPDATE outbox SET
+    round = round + CASE WHEN unsure_since_ms < :long_ago THEN 1 ELSE 0 END,
+    unsure_since_ms = CASE WHEN unsure_since_ms >= :long_ago THEN unsure_since_ms ELSE :now END
+WHERE id = :id
+RETURNING *
+"""
+SURE = "UPDATE outbox SET unsure_since_ms = NULL WHERE id = :id"
+PART_DONE = "UPDATE outbox SET parts_done = :done WHERE id = :id"
+CONFIRM = "DELETE FROM outbox WHERE id = :id"
+
+
+def _begin(tx: Tx, reply_id: str) -> _Entry | None:
+    """The entry, about to be sent: from here on nobody knows whether Feishu has it, until an answer says so."""
+    row = tx.one(BEGIN, {"id": reply_id, "now": tx.now_ms, "long_ago": tx.now_ms - UUID_HOLDS_MS})
+    return _Entry.from_row(row) if row else None
+
+
+def _sure(tx: Tx, reply_id: str) -> None:
+    """Feishu has said no: it has not got it."""
+    tx.execute(SURE, {"id": reply_id})
+
+
+def _part_done(tx: Tx, reply_id: str, done: int) -> None:
+    tx.execute(PART_DONE, {"id": reply_id, "done": done})
+
+
+class OpenReplies(Protocol):
+    """Where the card of a turn is: the writer that streamed it, or one made anew. Turns know."""
+
+    async def card_of(self, turn_id: str) -> tuple[CardWriter, RunView | None]:
+        """The turn's writer and, where it was open in this process, the view it showed last."""
+        ...
+
+    def shown(self, tx: Tx, turn_id: str, message_id: str | None) -> None:
+        """Note that Feishu has the whole answer."""
+        ...
+
+    async def done_with(self, turn_id: str) -> None:
+        """Tidy up what may be lost in a crash: the emoji, the card's streaming mode."""
+        ...
+
+
+class Deliverer:
+    """The handler of jobs of kind `reply`."""
+
+    def __init__(self, *, store: Store, poster: Poster, replies: OpenReplies, clock: Clock) -> None:
+        self._store = store
+        self._poster = poster
+        self._replies = replies
+        self._clock = clock
+
+    def prepare(self, tx: Tx, job: Job) -> Prepared:
+        """In the claim's own transaction."""
+        return Prepared(value=_begin(tx, job.id))
+
+    async def handle(self, job: Job, lease: Lease) -> Outcome:
+        """Send it, or as much of it as is missing."""
+        entry: _Entry | None = lease.prepared
+        if entry is None:
+            return Outcome()
+        crash.reached("reply.sending")
+        try:
+            message_id = await self._send(entry)
+        except CallRefused as error:
+            return self._refused(job, entry, error)
+        crash.reached("reply.sent")
+        return Outcome(
+            also=lambda tx: self._confirm(tx, entry, message_id),
+            after=lambda: self._tidy_up(entry),
+        )
+
+    async def give_up(self, job: Job, outcome: Outcome) -> Outcome:
+        """A fault of ours kept it from being rendered: at least its words go out, as they are."""
+        entry = await self._store.transact(_begin, job.id)
+        if entry is None:
+            return outcome
+        try:
+            sent = await self._poster.text(entry.place, _words(entry), f"{entry.id}-plain")
+        except CallRefused as error:
+            return self._refused(job, entry, error)
+        return replace(
+            outcome,
+            also=lambda tx: self._confirm(tx, entry, sent.message_id),
+            after=lambda: self._tidy_up(entry),
+        )
+
+    async def _send(self, entry: _Entry) -> str | None:
+        if entry.turn_id is None:
+            return await self._send_card(entry)
+
+        async def keep(done: int) -> None:
+            await self._store.transact(_part_done, entry.id, done)
+
+        writer, last_seen = await self._replies.card_of(entry.turn_id)
+        ending = ending_from_json(entry.content)
+        if last_seen is not None and not ending.view.text and ending.superseded:
+            ending = replace(ending, view=replace(last_seen, state=ending.view.state))
+        await writer.deliver(ending, Progress(done=entry.parts_done, round=entry.round, keep=keep))
+        return writer.message_id
+
+    async def _send_card(self, entry: _Entry) -> str:
+        content = json.loads(entry.content)
+        uuid = f"{entry.id}{f'~{entry.round}' if entry.round else ''}"
+        try:
+            sent = await self._poster.card(entry.place, content["card"], uuid)
+        except CallRefused as error:
+            if error.kind not in (ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT) or not content["text"]:
+                raise
+            sent = await self._poster.text(entry.place, content["text"], f"{uuid}t")
+        return sent.message_id
+
+    def _refused(self, job: Job, entry: _Entry, error: CallRefused) -> Outcome:
+        age_ms = self._clock.now_ms() - entry.created_ms
+        if (error.retryable or error.kind in _MENDABLE) and age_ms < GIVE_UP_MS:
+            wait_ms = WAITS_MS[min(job.attempts, len(WAITS_MS)) - 1] if age_ms < LATER_AFTER_MS else LATER_MS
+            asked_ms = int((error.retry_after_s or 0) * 1000)
+            return Outcome(
+                state=JobState.QUEUED,
+                error=str(error),
+                delay_ms=min(max(wait_ms, asked_ms), LATER_MS),
+                also=None if error.uncertain else lambda tx: _sure(tx, entry.id),
+            )
+        logger.error(
+            "an answer could not be shown",
+            extra={"action": "answer_not_shown", "reply": entry.id, "kind": error.kind, "code": error.code},
+        )
+        return Outcome(state=JobState.FAILED, error=str(error), after=lambda: self._tidy_up(entry))
+
+    def _confirm(self, tx: Tx, entry: _Entry, message_id: str | None) -> None:
+        tx.execute(CONFIRM, {"id": entry.id})
+        if entry.turn_id is not None:
+            self._replies.shown(tx, entry.turn_id, message_id)
+
+    async def _tidy_up(self, entry: _Entry) -> None:
+        crash.reached("reply.confirmed")
+        if entry.turn_id is not None:
+            await self._replies.done_with(entry.turn_id)
+
+
+def _words(entry: _Entry) -> str:
+    """What can be said of a reply without rendering it."""
+    if entry.turn_id is None:
+        return str(json.loads(entry.content).get("text") or "…")
+    return ending_from_json(entry.content).view.text or "…"
