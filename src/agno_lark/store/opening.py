@@ -23,6 +23,7 @@ def connect(path: Path, *, now_ms: int, busy_ms: int, wal_most_bytes: int) -> sq
     Raises `NewerSchemaError` and, for damage, `StoreError` before it has written anything; `sqlite3.Error` or `OSError`
     when the file cannot be opened or written now.
     """
+    undo_unfinished(path)
     check_readable(path)
     check_whole(path)
     if not path.exists():
@@ -46,6 +47,14 @@ def connect(path: Path, *, now_ms: int, busy_ms: int, wal_most_bytes: int) -> sq
         probe(connection)
         stack.pop_all()
     return connection
+
+
+def undo_unfinished(path: Path) -> None:
+    """Let SQLite undo what a program was killed in, where that used a rollback journal (as the first start of all does,
+    for a moment): a connection that only reads cannot, and could not judge the file. Raises `sqlite3.Error`."""
+    if path.exists() and path.with_name(path.name + "-journal").exists():
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def check_whole(path: Path) -> None:
