@@ -207,9 +207,10 @@ def _judge_message(asked: Asked, turn: Turn | None, found: list[Seen], facts: Fa
     if turn is None:
         verdict.wrongs["wrong"].append(f"{name}: answered, but the bridge knows no turn of it: {text[:200]!r}")
     elif end == "completed" or (end == "cancelled" and asked.kind is Kind.STOP):
-        missing = [needle for needle in asked.needles if needle not in text]
-        if (missing and end == "completed") or turn.state != end:
-            verdict.wrongs["wrong"].append(f"{name}: {turn.state}, lacks {missing}: {text[:200]!r}")
+        counts = {needle: text.count(needle) for needle in asked.needles}
+        is_right = end == "cancelled" or set(counts.values()) <= {1}  # twice: a stream taken up again was not joined
+        if not is_right or turn.state != end:
+            verdict.wrongs["wrong"].append(f"{name}: {turn.state}, holds {counts}: {text[:200]!r}")
     else:
         _explain(name, turn, end, facts.downs, verdict)
 

@@ -45,7 +45,7 @@ _BURSTS = (1, 1, 1, 2, 2, 3, 4, 6)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Writing:
     """A message somebody will write `at_s` seconds after the beginning. `place`: a group's name, or "" for the direct
-    chat. Its right answer holds every one of `needles`; it takes `model_calls` requests to the model."""
+    chat. Its right answer holds every one of `needles` once; it takes `model_calls` requests to the model."""
 
     at_s: float
     person: str
@@ -164,25 +164,26 @@ def _token(number: int) -> str:
 
 
 def _words(chooser: random.Random, kind: Kind, token: str, *, is_zh: bool) -> tuple[str, tuple[str, ...]]:
-    """What to write, and what the right answer holds."""
+    """What to write, and what the right answer holds: its middle and its end."""
     match kind:
         case Kind.TOOL:
             city = token.capitalize()
-            return f"weather in {city}", (f"Here it is: {city}:",)
+            return f"weather in {city}", (f"Here it is: {city}:", "Enjoy!")
         case Kind.COUNT:
             until = chooser.randint(5, 30)
-            return (f"快数到 {until}" if is_zh else f"count to {until} fast"), (f"{until - 1} {until}",)
+            return (f"快数到 {until}" if is_zh else f"count to {until} fast"), ("1 2 3 4", f"{until - 1} {until}")
+        case Kind.LONG if is_zh:
+            return "写一篇长文", ("简短的导览", "再按停止")
         case Kind.LONG:
-            return ("写一篇长文" if is_zh else "a long answer please"), ("上海天气" if is_zh else "weather in Rome",)
+            return "a long answer please", ("A short tour", "press Stop")
         case Kind.STOP:
-            return ("快数到 60" if is_zh else "count to 60 fast"), ("1",)
-        case Kind.NEW:
-            return (f"/new 记住 {token}" if is_zh else f"/new please note {token}"), (token,)
+            return ("快数到 60" if is_zh else "count to 60 fast"), ("59 60",)
         case Kind.STATUS:
             return "/status", ()
         case Kind.HELP:
             return "/help", ()
         case _:
-            return (f"请记住 {token}" if is_zh else f"please note {token}"), (
-                f"记住 {token}" if is_zh else f"note {token}",
-            )
+            command = "/new " if kind is Kind.NEW else ""
+            if is_zh:
+                return f"{command}请记住 {token}", (f"你说的是：请记住 {token}", "条消息。）")
+            return f"{command}please note {token}", (f"You said: please note {token}", "of this session.)")

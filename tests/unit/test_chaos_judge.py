@@ -124,6 +124,11 @@ def test_the_answer_to_another_message_is_wrong() -> None:
     assert wrongs(facts(seen=[seen(1), seen(2, "You said: please note 1\nDone · 1.0 s")])) == {"wrong": 1}
 
 
+def test_an_answer_that_says_it_twice_is_wrong() -> None:
+    twice = "You said: please note 2\nYou said: please note 2\nDone · 1.0 s"
+    assert wrongs(facts(seen=[seen(1), seen(2, twice)])) == {"wrong": 1}
+
+
 def test_an_answer_of_which_the_rows_know_nothing_is_wrong() -> None:
     assert wrongs(facts(turns=[turn(1)], calls=[call(1)])) == {"wrong": 1}
 
