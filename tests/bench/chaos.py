@@ -29,7 +29,7 @@ from agno_lark.testing import ClientConfig, FeishuSandbox
 from tests.bench import chaos_rows
 from tests.bench.chaos_judge import Facts, judge
 from tests.bench.chaos_people import People
-from tests.bench.chaos_plan import deeds, people, writings
+from tests.bench.chaos_plan import Deed, DeedKind, deeds, people, writings
 from tests.bench.chaos_processes import Kept
 from tests.bench.chaos_report import keep, summary, table
 from tests.bench.chaos_saboteur import Saboteur
@@ -52,6 +52,7 @@ class Options:
     messages: int
     people: int
     drain_s: float
+    durable_queue: bool
     folder: Path
 
     @property
@@ -94,6 +95,7 @@ async def run(options: Options) -> dict[str, Any]:
             "seed": options.seed,
             "minutes": options.minutes,
             "people": options.people,
+            "durable_queue": options.durable_queue,
             "messages_per_s": round(len(facts.asked) / wrote_s, 1),
             "drained_s": drained_s,
             "stops_pressed": scene.crowd.presses,
@@ -132,6 +134,7 @@ def _agentos(options: Options) -> tuple[Kept, str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     files = ["--db", str(options.folder / "sessions.sqlite3"), "--calls", str(options.calls)]
+    files += ["--durable-queue"] * options.durable_queue
     command = ("-m", "agno_lark.sandbox.agentos", "--port", str(port), *files, "--exit-with-parent")
     log = options.folder / "agentos.log"
     return Kept("agentos", command, env={}, log=log, ready_url=f"{url}/demo/model-calls"), url
@@ -158,11 +161,17 @@ async def _storm(scene: Scene, options: Options) -> float:
     started_s = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as parts:
         parts.create_task(scene.crowd.write(plan, started_s), name="people")
-        parts.create_task(scene.saboteur.work(deeds(options.seed, seconds), started_s), name="saboteur")
+        parts.create_task(scene.saboteur.work(_deeds(options), started_s), name="saboteur")
     took_s = asyncio.get_running_loop().time() - started_s
     scene.saboteur.calm()
     _say(f"calm after {took_s:.0f} s: {len(scene.crowd.unanswered())} messages wait for their answer")
     return took_s
+
+
+def _deeds(options: Options) -> list[Deed]:
+    """All of the plan's; but a queue that is kept in memory is not durable where its process is killed."""
+    spared = {DeedKind.AGENTOS_KILL} if options.durable_queue else set()
+    return [deed for deed in deeds(options.seed, options.minutes * 60) if deed.kind not in spared]
 
 
 async def _drain(scene: Scene, options: Options) -> float | None:
@@ -211,6 +220,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=0, help="0: 400 a minute, 2,000 at most")
     parser.add_argument("--people", type=int, default=200, help="how many write (%(default)s)")
     parser.add_argument("--drain", type=float, default=90.0, help="seconds the end may take (%(default)s)")
+    parser.add_argument(
+        "--durable-queue", action="store_true", help="an AgentOS with a queue, which is not killed then"
+    )
     parser.add_argument("--keep", type=Path, help="a folder for logs, databases and the record of all that happened")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, nothing else")
     given = parser.parse_args(argv)
@@ -222,6 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             messages=given.messages or min(FULL_MESSAGES, round(MESSAGES_A_MINUTE * given.minutes)),
             people=given.people,
             drain_s=given.drain,
+            durable_queue=given.durable_queue,
             folder=Path(name),
         )
         try:

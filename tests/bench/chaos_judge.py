@@ -238,12 +238,12 @@ def _judge_order(facts: Facts, answers: dict[str, list[Seen]], verdict: Verdict)
     """Within a lane: runs begin, and answers appear, in the order in which their messages were accepted."""
     begun: dict[str, int] = {}
     for number, call in enumerate(facts.calls):
-        begun.setdefault(call.run_id, number)
+        begun.setdefault(call.turn_id, number)
     lanes: dict[str, list[Turn]] = defaultdict(list)
     for turn in sorted(facts.turns, key=lambda turn: turn.seq):
         lanes[turn.session_id].append(turn)
     for lane, turns in lanes.items():
-        ran = [(begun[turn.run_id], turn) for turn in turns if turn.run_id in begun]
+        ran = [(begun[turn.turn_id], turn) for turn in turns if turn.turn_id in begun]
         shown = [(answers[turn.message_id][0].position, turn) for turn in turns if answers.get(turn.message_id)]
         for what, places in (("began", ran), ("was answered", shown)):
             for (before, earlier), (after, later) in pairwise(places):
