@@ -51,7 +51,11 @@ def free_port() -> int:
 
 
 class CuttingProxy:
-    """A TCP proxy in front of an AgentOS. Cuts what goes through it when told to, by reset or in silence."""
+    """A TCP proxy in front of an AgentOS. Cuts what goes through it when told to, by reset or in silence.
+
+    `cut_after_bytes`: of one connection's answers, the next that comes so far; with `mute_at_cut` nothing more comes of
+    it instead of a reset.
+    """
 
     def __init__(self, target_url: str) -> None:
         host, port = target_url.removeprefix("http://").rsplit(":", 1)
@@ -63,6 +67,7 @@ class CuttingProxy:
         self.connections = 0
         self.requests: list[bytes] = []
         self.cut_after_bytes: int | None = None
+        self.mute_at_cut = False
         self.mute = False
         self.refuse = False
 
@@ -116,6 +121,8 @@ class CuttingProxy:
                     writer.write(chunk[: self.cut_after_bytes - passed])
                     await writer.drain()
                     self.cut_after_bytes = None
+                    if self.mute_at_cut:
+                        await reader.read()
                     return
                 passed += len(chunk)
                 writer.write(chunk)
