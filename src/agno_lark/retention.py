@@ -23,7 +23,7 @@ __all__ = ["Retention", "Rule", "rules"]
 
 logger = logging.getLogger(__name__)
 
-STEP_ROWS = 200
+STEP_ROWS = 100
 PAUSE_S = 0.05  # between two steps, and at least four times as long as the step took
 FIRST_S = 60.0  # after the start, when there is other work to do
 AGAIN_S = 3600.0
