@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from agno_lark.errors import StoreError
-from agno_lark.store import Reason, Store, Tx, engine, opening
+from agno_lark.store import SCHEMA_VERSION, Reason, Store, Tx, engine, opening
+from agno_lark.store.migrate import migrate
+from agno_lark.store.trouble import reason_of
 
 ADD = "INSERT INTO session_scopes (scope, generation, created_ms, updated_ms) VALUES (:scope, 1, 1, 1)"
 ALL = "SELECT COUNT(*) AS n, SUM(LENGTH(scope)) AS length FROM session_scopes"
@@ -205,6 +207,19 @@ async def test_what_another_program_was_killed_in_is_undone(tmp_path: Path) -> N
     assert (tmp_path / "s-journal").stat().st_size > 0
     async with Store.open(path) as store:
         assert (await store.read(ALL))[0]["length"] == length
+
+
+def test_a_disk_that_fills_up_in_a_migration_is_told_as_such_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "s", isolation_level=None)) as connection:
+        connection.execute("PRAGMA max_page_count = 4")
+        with pytest.raises(sqlite3.OperationalError) as refused:
+            migrate(connection, 1)
+        assert reason_of(tmp_path / "s", refused.value) is Reason.DISK_FULL
+        assert not connection.in_transaction
+        connection.execute("PRAGMA max_page_count = 1000")
+        migrate(connection, 1)
+        newest = connection.execute("SELECT MAX(version) FROM schema_version").fetchone()
+        assert newest == (SCHEMA_VERSION,)
 
 
 async def test_what_tries_the_file_leaves_nothing_in_it(tmp_path: Path) -> None:

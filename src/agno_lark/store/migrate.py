@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agno_lark.errors import NewerSchemaError
 
-__all__ = ["SCHEMA_VERSION", "check_readable", "migrate"]
+__all__ = ["SCHEMA_VERSION", "check_readable", "migrate", "version_of"]
 
 # (version, the oldest version of this package's code that can still work on it)
 MIGRATIONS: tuple[tuple[int, int, str], ...] = ((1, 1, "0001_core.sql"), (2, 2, "0002_exactly_once.sql"))
@@ -36,6 +36,13 @@ def check_readable(path: Path) -> None:
         )
 
 
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema's version; 0 where there is none. Raises `sqlite3.Error`."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone()
+    row = connection.execute(NEWEST).fetchone() if known else None
+    return int(row[0]) if row else 0
+
+
 def migrate(connection: sqlite3.Connection, now_ms: int) -> None:
     """Bring the schema up to date. `connection` is in autocommit mode; a failed step leaves the step before it."""
     connection.execute(CREATE_SCHEMA_VERSION)
@@ -52,7 +59,8 @@ def migrate(connection: sqlite3.Connection, now_ms: int) -> None:
             connection.execute(RECORD, {"version": version, "compatible": compatible, "now_ms": now_ms})
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite may have given it up itself (disk full)
+                connection.execute("ROLLBACK")
             raise
 
 
