@@ -180,8 +180,10 @@ STATUS_FIELDS: Mapping[str, Words] = {
     "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
     "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
     "store": {
-        "en": "The state database: `ok`, and while it cannot be written the `reason` and since when.",
-        "zh": "状态数据库：`ok`；无法写入时还有原因 `reason` 和起始时间。",
+        "en": "The state database: whether it is `ok`; else the `reason` why nothing can be committed (disk_full, "
+        "locked, read_only, disk_error, damaged) and `since_ms`.",
+        "zh": "状态数据库：是否正常 `ok`；无法提交时给出原因 `reason`（disk_full、locked、read_only、disk_error、"
+        "damaged）和开始时间 `since_ms`。",
     },
     "intake": {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
