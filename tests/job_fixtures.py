@@ -41,12 +41,12 @@ class JobTable:
         return self.connection.execute(sql).fetchall()
 
 
-def accept_turn(table: JobTable, name: str, *, scope: str = "feishu:agent:a:chat_oc_1") -> None:
+def accept_turn(table: JobTable, name: str, *, scope: str = "feishu:agent:a:chat_oc_1", text: str = "hello") -> None:
     """A turn of the scope as intake accepts it: its job and its row."""
     session = session_id(scope, 1)
     run = NewRun(
         turn_id=name,
-        seq=table.do(enqueue, NewJob(id=name, kind=TURN, queue=Queue.TURNS, lane=session)),
+        seq=table.do(enqueue, NewJob(id=name, kind=TURN, queue=Queue.TURNS, lane=session, payload={"text": text})),
         scope=scope,
         generation=1,
         session_id=session,

@@ -170,12 +170,13 @@ def _chat_commands(lang: str) -> str:
 
 
 def _usage(name: str, command: click.Command) -> str:
+    arguments = [param.metavar or "" for param in command.params if isinstance(param, click.Argument)]
     options = [
-        f"[{option.opts[-1]} {_placeholder(option)}]"
+        f"[{option.opts[-1]}]" if option.is_flag else f"[{option.opts[-1]} {_placeholder(option)}]"
         for option in command.params
-        if isinstance(option, click.Option) and not option.is_flag
+        if isinstance(option, click.Option) and option.expose_value
     ]
-    return " ".join(filter(None, ["agno-lark", name, *options]))
+    return " ".join(filter(None, ["agno-lark", name, *arguments, *options]))
 
 
 def _placeholder(option: click.Option) -> str:
@@ -189,7 +190,10 @@ def _placeholder(option: click.Option) -> str:
 
 
 def _cli_commands(lang: str) -> str:
-    commands: Mapping[str, click.Command] = {"": cli, **cli.commands}
+    commands: dict[str, click.Command] = {"": cli}
+    for name, command in cli.commands.items():
+        below = command.commands if isinstance(command, click.Group) else None
+        commands |= {f"{name} {sub}": found for sub, found in below.items()} if below else {name: command}
     _same_keys("CLI_COMMANDS_ZH", commands, words.CLI_COMMANDS_ZH)
     rows = []
     for name, command in commands.items():

@@ -107,6 +107,10 @@ CLI_COMMANDS_ZH: Words = {
     "": "飞书/Lark 与 Agno AgentOS 之间的桥接服务。不带子命令时作为守护进程运行。",
     "demo": "零配置体验整个产品：本地飞书、离线 AgentOS 和桥接服务。",
     "sandbox": "用来开发机器人的本地飞书：开放平台接口、长连接和网页聊天。",
+    "jobs list": "最新的任务。",
+    "jobs show": "这条消息在哪里？查不到时退出码为 1。",
+    "jobs retry": "重新提问失败、结果未知或送达太晚的问题；没能显示的回答再发送一次。",
+    "jobs cancel": "撤回等待中的，停止运行中的，结果未知的不再处理。",
     "health": "询问正在运行的守护进程是否就绪，退出码为 0 或 1。用于容器健康检查。",
 }
 
@@ -177,14 +181,14 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "zh": "由谁回答：`type`、`id`、`name`、`address`；能否连上 `reachable`，有无持久队列 `durable_queue`，"
         "断线后能否继续 `resumable`（null 表示尚不清楚）；`note` 说明它的限制。",
     },
-    "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
-    "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
     "store": {
         "en": "The state database: whether it is `ok`; else the `reason` why nothing can be committed (disk_full, "
         "locked, read_only, disk_error, damaged) and `since_ms`.",
         "zh": "状态数据库：是否正常 `ok`；无法提交时给出原因 `reason`（disk_full、locked、read_only、disk_error、"
         "damaged）和开始时间 `since_ms`。",
     },
+    "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
+    "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
     "intake": {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
         "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "

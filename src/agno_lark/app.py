@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict
 from itertools import count
 from typing import Any
 
@@ -19,10 +20,11 @@ from agno_lark.feishu.status import ConnectionState
 from agno_lark.intake import Intake
 from agno_lark.jobs import JobKind, Queue, Runner, counts
 from agno_lark.locale import say
+from agno_lark.operate import whereabouts
 from agno_lark.replies import REPLY, CardMemory, CardWriter, Deliverer, Place, Poster, Reactions
 from agno_lark.retention import Retention, rules
 from agno_lark.settings import Settings
-from agno_lark.store import InstanceLock, Store
+from agno_lark.store import InstanceLock, Store, read_once
 from agno_lark.targets import FollowLimits, RemoteTarget, Target, TargetInfo, TargetType
 from agno_lark.turns import TURN, RunRow, TurnHandler, remember_reaction
 
@@ -163,6 +165,15 @@ class Bridge:
             "intake": dict(self._intake.counts) if self._intake else {},
             "open_to_everyone": self.settings.open_to_everyone,
         }
+
+    async def whereabouts(self, given: str) -> dict[str, Any] | None:
+        """Where a message is, by its id or its job's or run's; None where nothing is known of it. No words, no names.
+
+        Reads only: it answers also while nothing can be written. Raises `StoreError`.
+        """
+        path = self.settings.feishu_state_db
+        found = await asyncio.to_thread(read_once, path, self._clock.now_ms(), whereabouts, given)
+        return asdict(found) if found else None
 
     def _begin_life(self) -> None:
         """Nothing of a former life: an app may be stopped and started again."""

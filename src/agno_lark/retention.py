@@ -14,6 +14,7 @@ from agno_lark.clock import Clock
 from agno_lark.errors import StoreError
 from agno_lark.intake.forget import forget_keys
 from agno_lark.jobs.forget import forget_jobs
+from agno_lark.replies import forget_replies
 from agno_lark.settings import Settings
 from agno_lark.store import Store, Tx
 from agno_lark.store.space import STEP_PAGES, free_pages, give_back
@@ -47,6 +48,7 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
     keep_ms = settings.bridge_keep_days * DAY_MS
     return (
         Rule(name="keys", keep_ms=settings.bridge_dedup_hours * HOUR_MS, forget=forget_keys),
+        Rule(name="replies", keep_ms=keep_ms, forget=forget_replies),
         Rule(name="jobs", keep_ms=keep_ms, forget=forget_jobs),
         Rule(name="runs", keep_ms=keep_ms, forget=forget_runs),
     )

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from agno_lark.cli.jobs import jobs
 from agno_lark.errors import AgnoLarkError
 
 __all__ = ["main"]
@@ -69,6 +70,9 @@ def health(context: click.Context, host: str | None, port: int | None) -> None:
 
     assert context.parent is not None  # noqa: S101 - it is a command of a group
     sys.exit(check(host=host, port=port, env_file=context.parent.params["env_file"]))
+
+
+cli.add_command(jobs)
 
 
 def main() -> None:

@@ -21,7 +21,16 @@ from agno_lark.replies.writer import CardWriter, Progress
 from agno_lark.store import Row, Store, Tx
 from agno_lark.targets import RunView
 
-__all__ = ["REPLY", "Deliverer", "OpenReplies", "put_answer", "put_card"]
+__all__ = [
+    "REPLY",
+    "Deliverer",
+    "OpenReplies",
+    "cancel_reply",
+    "forget_replies",
+    "put_answer",
+    "put_card",
+    "send_again",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +112,32 @@ def _sure(tx: Tx, reply_id: str) -> None:
 
 def _part_done(tx: Tx, reply_id: str, done: int) -> None:
     tx.execute(PART_DONE, {"id": reply_id, "done": done})
+
+
+AGAIN = "UPDATE outbox SET id = :new, created_ms = :now WHERE id = :id"
+ORPHANS = """
+DELETE FROM outbox WHERE id IN (
+    SELECT outbox.id FROM outbox LEFT JOIN jobs ON jobs.id = outbox.id
+    WHERE outbox.created_ms < :before AND (jobs.id IS NULL OR jobs.finished_ms < :before) LIMIT :most)
+"""
+
+
+def send_again(tx: Tx, reply_id: str, new_id: str, lane: str) -> bool:
+    """A reply that failed is tried once more, under a new job in the same lane; False where nothing is kept of it."""
+    if not tx.execute(AGAIN, {"id": reply_id, "new": new_id, "now": tx.now_ms}):
+        return False
+    enqueue(tx, NewJob(id=new_id, kind=REPLY, queue=Queue.REPLIES, lane=lane))
+    return True
+
+
+def cancel_reply(tx: Tx, reply_id: str) -> None:
+    """Nobody is to see it any more."""
+    tx.execute(CONFIRM, {"id": reply_id})
+
+
+def forget_replies(tx: Tx, before_ms: int, most: int) -> int:
+    """Delete up to `most` replies that could not be shown, and that nobody asked for since; how many it was."""
+    return tx.execute(ORPHANS, {"before": before_ms, "most": most})
 
 
 class OpenReplies(Protocol):

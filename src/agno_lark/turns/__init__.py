@@ -7,7 +7,15 @@ may die"); what had begun is looked up on the AgentOS and followed, never submit
 
 from agno_lark.turns.begin import TURN, Asked, begin_turn
 from agno_lark.turns.handle import OpenCard, TurnHandler
-from agno_lark.turns.resolve import Decided, dismiss_turn, retry_turn, set_aside, supersede, was_superseded
+from agno_lark.turns.resolve import (
+    Decided,
+    cancel_waiting,
+    dismiss_turn,
+    retry_turn,
+    set_aside,
+    supersede,
+    was_superseded,
+)
 from agno_lark.turns.rows import (
     RUN_TRANSITIONS,
     NewRun,
@@ -37,6 +45,7 @@ __all__ = [
     "TurnHandler",
     "active_runs",
     "begin_turn",
+    "cancel_waiting",
     "dismiss_turn",
     "find_run",
     "last_language",

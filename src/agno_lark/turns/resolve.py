@@ -25,7 +25,7 @@ from agno_lark.turns.rows import (
     run_of_turn,
 )
 
-__all__ = ["Decided", "dismiss_turn", "retry_turn", "set_aside", "supersede", "was_superseded"]
+__all__ = ["Decided", "cancel_waiting", "dismiss_turn", "retry_turn", "set_aside", "supersede", "was_superseded"]
 
 STALE = "stale"
 SUPERSEDED = "superseded"
@@ -46,6 +46,17 @@ def set_aside(tx: Tx, turn_id: str, asked: Asked, age_ms: int) -> None:
     close_run(tx, turn_id, RunPhase.CANCELLED, STALE)
     row = _row(tx, turn_id)
     _answer(tx, row, Ending(view=RunView(), elapsed_ms=age_ms, stale=True, turn_id=turn_id), "reply")
+
+
+def cancel_waiting(tx: Tx, turn_id: str, reason: str) -> bool:
+    """Take back a turn that nobody has begun, and tell the person; False where it has been begun or is over."""
+    if not cancel_queued(tx, turn_id, reason):
+        return False
+    close_run(tx, turn_id, RunPhase.CANCELLED, reason)
+    row = _row(tx, turn_id)
+    elapsed_ms = tx.now_ms - row.accepted_ms
+    _answer(tx, row, Ending(view=RunView(state=RunState.CANCELLED), elapsed_ms=elapsed_ms), "reply")
+    return True
 
 
 def supersede(tx: Tx, session_id: str) -> RunRow | None:

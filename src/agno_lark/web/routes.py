@@ -14,9 +14,9 @@ def bridge_router(bridge: Bridge) -> APIRouter:
     router = APIRouter(tags=["Feishu"])
 
     @router.get("/feishu/status")
-    async def status() -> dict[str, Any]:
-        """How the bridge is doing: connection, queue, counts."""
-        return await bridge.status()
+    async def status(message_id: str = "") -> dict[str, Any]:
+        """How the bridge is doing: connection, queue, counts. `?message_id=om_…` also tells where that message is."""
+        return await bridge.status() | ({"message": await bridge.whereabouts(message_id)} if message_id else {})
 
     @router.get("/healthz")
     @router.head("/healthz", include_in_schema=False)

@@ -1,0 +1,68 @@
+"""Asking again, and taking back, for an operator. The person concerned is always told by a card."""
+
+from agno_lark.commands import STOP_RUN
+from agno_lark.jobs import JobState, NewJob, Queue, cancel_queued, enqueue
+from agno_lark.operate.whereabouts import JobLine, whereabouts
+from agno_lark.replies import REPLY, cancel_reply, send_again
+from agno_lark.store import Tx
+from agno_lark.turns import TURN, Decided, cancel_waiting, dismiss_turn, request_cancel, retry_turn
+
+__all__ = ["cancel_job", "retry_job"]
+
+
+def retry_job(tx: Tx, given: str, new_id: str) -> str:
+    """Ask again: a turn that failed, is unknown or was set aside, as a new turn; a reply that could not be shown, once
+    more. Returns what was done, or why nothing was."""
+    job = _found(tx, given)
+    if job is None:
+        return _unheard(given)
+    if job.kind == REPLY:
+        if job.state == JobState.FAILED and send_again(tx, job.id, new_id, job.lane):
+            return f"done: the answer will be sent once more, as job {new_id}"
+        return f"nothing: the reply is {job.state}; only one that failed is sent again"
+    if job.kind != TURN:
+        return f"nothing: a {job.kind} is not asked again; the person can send it again"
+    match retry_turn(tx, job.id, new_id):
+        case Decided.DONE:
+            return f"done: asked again, as turn {new_id}"
+        case Decided.ALREADY:
+            return "nothing: it was asked again or dismissed before, or its words have been erased since"
+        case _:
+            return f"nothing: the turn is {job.state}; only one that failed, is unknown or came too late is asked again"
+
+
+def cancel_job(tx: Tx, given: str, new_id: str) -> str:
+    """Take back: a turn that waits is not begun, one under way is asked to stop, an unknown one is left as it is; a
+    reply that waits is not sent. Returns what was done, or why nothing was."""
+    job = _found(tx, given)
+    if job is None:
+        return _unheard(given)
+    if job.kind == TURN:
+        return _cancel_turn(tx, job, new_id)
+    if job.state != JobState.QUEUED:
+        return f"nothing: the {job.kind} is {job.state}"
+    if job.kind == REPLY:
+        cancel_reply(tx, job.id)
+    cancel_queued(tx, job.id, "cancelled by an operator")
+    return "done: it is not carried out"
+
+
+def _cancel_turn(tx: Tx, job: JobLine, new_id: str) -> str:
+    if cancel_waiting(tx, job.id, "cancelled by an operator"):
+        return "done: it was not begun; the person is told"
+    if job.state == JobState.RUNNING and request_cancel(tx, job.id):
+        lane = f"control:stop:{job.id}"
+        enqueue(tx, NewJob(id=new_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": job.id}))
+        return "done: its run is asked to stop; its card says how it ended"
+    if dismiss_turn(tx, job.id) is Decided.DONE:
+        return "done: it is left as it is; its words are erased"
+    return f"nothing: the turn is {job.state}"
+
+
+def _found(tx: Tx, given: str) -> JobLine | None:
+    found = whereabouts(tx, given)
+    return found.job if found else None
+
+
+def _unheard(given: str) -> str:
+    return f"nothing: no message, job or run {given!r} is known (any more)"
