@@ -31,10 +31,17 @@ class Running:
 
     def peak_rss_mb(self) -> float:
         """Resident memory at its highest since `forget_peak`, MB of 2**20 bytes."""
+        return self._status_mb("VmHWM:")
+
+    def rss_mb(self) -> float:
+        """Resident memory now, MB of 2**20 bytes."""
+        return self._status_mb("VmRSS:")
+
+    def _status_mb(self, name: str) -> float:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(name):
                 return round(int(line.split()[1]) / 1024, 1)
-        raise LookupError("this system does not tell VmHWM")
+        raise LookupError(f"this system does not tell {name}")
 
     def cpu_s(self) -> float:
         """Seconds of processor time so far, user and system."""
