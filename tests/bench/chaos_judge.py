@@ -82,7 +82,8 @@ class Down:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """All that is known at the end. `jobs`: (id, kind, state, error) of those that are not done."""
+    """All that is known at the end. `jobs`: (id, kind, state, error) of those that are
+    not done, and of replies that are not confirmed."""
 
     asked: Sequence[Asked]
     seen: Sequence[Seen]

@@ -22,7 +22,7 @@ def _reading(state: Path) -> Iterator[sqlite3.Connection]:
 
 
 def is_idle(state: Path) -> bool:
-    """Whether no job waits or runs."""
+    """Whether no job waits or runs, and every reply is confirmed."""
     return not [job for job in unfinished(state) if job[2] in ("queued", "running")]
 
 
@@ -34,7 +34,8 @@ def turns(state: Path) -> list[Turn]:
 
 
 def unfinished(state: Path) -> list[tuple[str, str, str, str | None]]:
-    """(id, kind, state, error) of every job that is not done."""
+    """(id, kind, state, error) of every job that is not done, and of every reply that is not confirmed."""
     with _reading(state) as db:
-        rows = db.execute("SELECT id, kind, state, error FROM jobs WHERE state <> 'done' ORDER BY seq")
-        return [(row["id"], row["kind"], row["state"], row["error"]) for row in rows]
+        jobs = db.execute("SELECT id, kind, state, error FROM jobs WHERE state <> 'done' ORDER BY seq").fetchall()
+        replies = db.execute("SELECT id, 'outbox' AS kind, 'queued' AS state, NULL AS error FROM outbox").fetchall()
+        return [(row["id"], row["kind"], row["state"], row["error"]) for row in (*jobs, *replies)]
