@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from agno.agent import Agent, RemoteAgent
 from agno.db.sqlite import SqliteDb
+from agno.models.message import Message
+from agno.models.response import ModelResponse
 from agno.team import Team
 from agno.tools import Function
 from agno.workflow import Step, Workflow
@@ -221,6 +223,25 @@ async def test_a_paused_run_is_continued_where_it_stopped(db: SqliteDb) -> None:
     over = await seen(local.follow(Continuation(ref=ref, payload={"requirements": [decided]})), paused)
     assert over.state is RunState.COMPLETED
     assert over.text == f"{paused.text}Here it is: {forecast('Rome')}. Enjoy!"
+
+
+class FailsAtFirst(DemoModel):
+    """Breaks off in the middle of its first answer."""
+
+    async def ainvoke_stream(self, messages: list[Message], **kwargs: Any) -> AsyncIterator[ModelResponse]:
+        self.calls.note(session_id="", run_id="")
+        yield ModelResponse(role="assistant", content="half ")
+        if self.calls.as_json()["total"] == 1:
+            raise RuntimeError("overloaded")
+        yield ModelResponse(role="assistant", content="whole")
+
+
+async def test_a_run_that_agno_tries_again_is_answered_once() -> None:
+    model = FailsAtFirst(role=Role.AGENT, calls=ModelCalls())
+    agent = Agent(id="again", model=model, retries=1, delay_between_retries=0, telemetry=False)
+    view = await ask(LocalTarget(agent), request("hi", "again"))
+    assert (view.text, view.state) == ("half whole", RunState.COMPLETED)
+    assert model.calls.as_json()["total"] == 2
 
 
 async def test_a_remote_object_is_spoken_to_over_http() -> None:

@@ -39,6 +39,28 @@ def test_text_before_and_after_a_tool_call_is_all_kept() -> None:
     assert (step.args, step.result) == ("city=Rome", "sunny")
 
 
+def test_a_run_that_begins_anew_is_answered_from_its_beginning() -> None:
+    """Tried again after an error, by agno or by a durable queue; indices go on. What its tools did stays."""
+    view = folded(
+        [
+            event("RunStarted", 0),
+            event("RunContent", 1, content="half ", reasoning_content="hm"),
+            event("ToolCallStarted", 2, tool=tool()),
+            event("RunStarted", 3),
+            event("RunContent", 4, content="half "),
+            event("RunContent", 5, content="whole"),
+            event("RunCompleted", 6, content="half whole"),
+        ]
+    )
+    assert (view.text, view.reasoning, view.state) == ("half whole", "", RunState.COMPLETED)
+    assert [step.state for step in view.steps] == [StepState.FAILED]
+
+
+def test_a_member_that_begins_takes_nothing_from_its_team_s_text() -> None:
+    events = [event("TeamRunContent", 0, content="so far"), event("RunStarted", 1, run_id="m", parent_run_id="r")]
+    assert folded(events).text == "so far"
+
+
 @pytest.mark.parametrize(
     ("deltas", "text"),
     [

@@ -128,7 +128,9 @@ def _fold_root(view: RunView, kind: str, data: Mapping[str, Any]) -> RunView:
             return replace(view, reasoning=_with_reasoning_step(view.reasoning, data))
         case "StepCompleted":
             return replace(view, text=running_step_text(view.steps) or view.text)
-        case "RunStarted" | "RunContinued" | "WorkflowStarted" | "StepContinued" | "StepExecutorContinued":
+        case "RunStarted" | "WorkflowStarted":
+            return _begun(view, data)
+        case "RunContinued" | "StepContinued" | "StepExecutorContinued":
             return replace(view, state=RunState.RUNNING, pause_type="", requirements=())
         case "RunPaused" | "WorkflowPaused":
             return _paused(view, data)
@@ -143,6 +145,13 @@ def _fold_root(view: RunView, kind: str, data: Mapping[str, Any]) -> RunView:
         case "WorkflowCancelled":
             return _ended(view, RunState.CANCELLED, data)
     return view
+
+
+def _begun(view: RunView, data: Mapping[str, Any]) -> RunView:
+    """A run begins anew in its own stream where agno, or a durable queue, tries again after an error: it is answered
+    from the beginning, so what the attempt before had said is no part of it. What that did stays."""
+    steps = close_running(view.steps, StepState.FAILED, time_ms(data))
+    return replace(view, state=RunState.RUNNING, pause_type="", requirements=(), text="", reasoning="", steps=steps)
 
 
 def _fold_snapshot(view: RunView, data: Mapping[str, Any]) -> RunView:
