@@ -21,10 +21,13 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
+from agno_lark.app import Bridge
 from agno_lark.sandbox.agentos import DemoAgentOS
 from agno_lark.store import SCHEMA_VERSION, Store, Tx, engine
 from agno_lark.testing import FeishuSandbox
+from agno_lark.web import bridge_router
 from tests.break_fixtures import MARTA, TOM, PlayedTarget, answer, played_settings
 from tests.bridge_fixtures import answer_to
 from tests.daemon_fixtures import Daemon, Operator
@@ -306,6 +309,8 @@ async def test_events_come_again_until_the_database_works_and_then_each_has_one_
         assert (status["store"]["ok"], status["store"]["reason"]) == (False, reason)
         assert status["store"]["since_ms"] > status["started_ms"]
         assert (await get(daemon, "/healthz"))[0] == 200, "no restart would help"
+        health = await operator.start("health", "--port", daemon.url.rsplit(":", 1)[1])
+        assert (await health.ends()) == (1, f"not ready: {reason}\n")
     await readiness(daemon, 200, within_s=10)
     assert (await get(daemon, "/feishu/status"))[1]["store"] == {"ok": True, "reason": None, "since_ms": None}
     assert "hello" in (await answer_to(feishu, later, within_s=30)).text
@@ -342,11 +347,22 @@ async def test_damage_that_is_met_while_it_runs_ends_the_daemon(
     assert "Traceback" not in output
 
 
+async def test_where_a_message_is_cannot_be_told_without_the_database_and_that_is_said(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    app = FastAPI()
+    app.include_router(bridge_router(Bridge(played_settings(feishu, tmp_path), PlayedTarget(answer))))
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(base_url="http://bridge", transport=transport) as client:
+        told = await client.get("/feishu/status", params={"message_id": "om_1"})
+        assert told.status_code == 503
+        assert "no such file" in told.json()["message"]["error"]
+        assert (await client.get("/readyz")).json() == {"status": "not ready", "why": "not_running"}
+
+
 async def test_a_bridge_in_an_app_waits_for_its_database_from_the_first_transaction_on(
     feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agno_lark.app import Bridge
-
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_MS", 100)
     settings = played_settings(feishu, tmp_path)
     bridge, chat = Bridge(settings, PlayedTarget(answer)), feishu.direct_chat(MARTA)

@@ -1,6 +1,7 @@
 """`agno-lark health`: the program checks its own daemon."""
 
 import http.client
+import json
 import os
 import urllib.error
 import urllib.request
@@ -25,7 +26,15 @@ def check(*, host: str | None, port: int | None, env_file: str) -> int:
             click.echo("ready")
             return 0
     except urllib.error.HTTPError as error:
-        click.echo("not ready" if error.code == 503 else f"not a bridge: HTTP {error.code}", err=True)
+        click.echo(f"not ready{_why(error)}" if error.code == 503 else f"not a bridge: HTTP {error.code}", err=True)
     except (OSError, ValueError, http.client.HTTPException) as error:
         click.echo(f"no daemon answers on {address}: {error}", err=True)
     return 1
+
+
+def _why(refusal: urllib.error.HTTPError) -> str:
+    """The bridge's own word for it, where it was a bridge that answered."""
+    try:
+        return f": {json.load(refusal)['why']}"
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
+        return ""

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agno_lark.app import Bridge
+from agno_lark.errors import StoreError
 
 __all__ = ["bridge_router"]
 
@@ -14,9 +15,16 @@ def bridge_router(bridge: Bridge) -> APIRouter:
     router = APIRouter(tags=["Feishu"])
 
     @router.get("/feishu/status")
-    async def status(message_id: str = "") -> dict[str, Any]:
+    async def status(response: Response, message_id: str = "") -> dict[str, Any]:
         """How the bridge is doing: connection, queue, counts. `?message_id=om_…` also tells where that message is."""
-        return await bridge.status() | ({"message": await bridge.whereabouts(message_id)} if message_id else {})
+        told = await bridge.status()
+        if message_id:
+            try:
+                told["message"] = await bridge.whereabouts(message_id)
+            except StoreError as error:
+                response.status_code = 503
+                told["message"] = {"error": str(error)}
+        return told
 
     @router.get("/healthz")
     @router.head("/healthz", include_in_schema=False)
