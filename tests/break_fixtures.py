@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agno_lark.app import Bridge
+from agno_lark.clock import Clock, SystemClock
 from agno_lark.settings import Settings
 from agno_lark.targets import (
     CancelOutcome,
@@ -23,6 +24,17 @@ from agno_lark.testing import FeishuSandbox
 MARTA, TOM = "Marta Weiss", "Tom Okafor"
 
 type Script = Callable[[FollowStart], AsyncGenerator[RunEvent]]
+
+
+class LaterClock(SystemClock):
+    """The machine's clock, so many seconds later: what Feishu dates now was long ago for the bridge."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def now_ms(self) -> int:
+        return super().now_ms() + int(self.seconds * 1000)
 
 
 class PlayedTarget:
@@ -100,9 +112,11 @@ def played_settings(feishu: FeishuSandbox, folder: Path, **more: Any) -> Setting
 
 
 @contextlib.asynccontextmanager
-async def bridge_on(feishu: FeishuSandbox, target: PlayedTarget, folder: Path, **more: Any) -> AsyncIterator[Bridge]:
+async def bridge_on(
+    feishu: FeishuSandbox, target: PlayedTarget, folder: Path, *, clock: Clock | None = None, **more: Any
+) -> AsyncIterator[Bridge]:
     """A running bridge that is connected."""
-    bridge = Bridge(played_settings(feishu, folder, **more), target)
+    bridge = Bridge(played_settings(feishu, folder, **more), target, clock=clock)
     async with bridge.running():
         await feishu.until(lambda _: bridge.is_ready(), within_s=10)
         yield bridge
