@@ -26,6 +26,7 @@ from agno_lark.targets import (
     RemoteTarget,
     RunRef,
     RunRequest,
+    RunSnapshot,
     RunState,
     RunView,
     Target,
@@ -223,6 +224,19 @@ async def test_a_paused_run_is_continued_where_it_stopped(db: SqliteDb) -> None:
     over = await seen(local.follow(Continuation(ref=ref, payload={"requirements": [decided]})), paused)
     assert over.state is RunState.COMPLETED
     assert over.text == f"{paused.text}Here it is: {forecast('Rome')}. Enjoy!"
+
+
+async def test_a_run_left_running_by_another_process_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = LocalTarget(component(TargetType.AGENT))
+    stored = RunSnapshot(run_id="run-left", session_id="session-left", state=RunState.RUNNING)
+
+    async def found(run_id: str, session_id: str) -> RunSnapshot:
+        return stored
+
+    monkeypatch.setattr(local, "find", found)
+    with pytest.raises(TargetError) as caught:
+        await seen(local.follow(RunRef(run_id="run-left", session_id="session-left")), RunView())
+    assert caught.value.reason == FaultReason.LOST
 
 
 class FailsAtFirst(DemoModel):
