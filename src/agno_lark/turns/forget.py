@@ -11,6 +11,7 @@ DELETE FROM runs WHERE turn_id IN (
     SELECT old.turn_id FROM runs AS old
     WHERE old.finished_ms < :before AND old.state IN ('completed', 'failed', 'cancelled')
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = old.turn_id)
+    AND old.turn_id NOT IN (SELECT outbox.turn_id FROM outbox WHERE outbox.turn_id IS NOT NULL)
     AND NOT (
         old.chat_type <> 'p2p'
         AND old.run_id IS NOT NULL
@@ -31,5 +32,5 @@ DELETE FROM runs WHERE turn_id IN (
 
 def forget_runs(tx: Tx, before_ms: int, most: int) -> int:
     """Delete up to `most` runs that ended before this time, oldest first; returns how many. A run stays as long as its
-    job does, so jobs are forgotten first."""
+    job does, and as long as its answer is on its way, so jobs and replies are forgotten first."""
     return tx.execute(FORGET, {"before": before_ms, "most": most})
