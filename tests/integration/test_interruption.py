@@ -106,8 +106,7 @@ async def test_without_the_setting_nothing_is_interrupted(feishu: FeishuSandbox,
 
 async def test_what_an_app_sends_waits_for_its_turn(feishu: FeishuSandbox, tmp_path: Path) -> None:
     target, chat = Slow(), feishu.direct_chat(MARTA)
-    more = {"feishu_private_interrupt": True, "feishu_allow_bots": True}
-    async with bridge_on(feishu, target, tmp_path, **more):
+    async with bridge_on(feishu, target, tmp_path, feishu_private_interrupt=True, feishu_allow_bots=True):
         await feishu.write(MARTA, chat, "slow one")
         await feishu.until(lambda _: target.starts)
         feishu.deliveries.post_raw(by_an_app(feishu, chat, "quick one"))
