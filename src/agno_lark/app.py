@@ -24,7 +24,7 @@ from agno_lark.operate import whereabouts
 from agno_lark.replies import REPLY, CardMemory, CardWriter, Deliverer, Place, Poster, Reactions
 from agno_lark.retention import Retention, rules
 from agno_lark.settings import Settings
-from agno_lark.store import InstanceLock, Store, read_once
+from agno_lark.store import InstanceLock, Store, other_of_app, read_once
 from agno_lark.targets import FollowLimits, RemoteTarget, Target, TargetInfo, TargetType
 from agno_lark.turns import TURN, RunRow, TurnHandler, remember_reaction
 
@@ -90,6 +90,14 @@ class Bridge:
         crash.arm(os.environ.get(crash.VARIABLE), in_sandbox=self.settings.in_sandbox)
         async with contextlib.AsyncExitStack() as stack:
             instance_id = stack.enter_context(InstanceLock.hold(self.settings.feishu_state_db, self._address))
+            app = f"{self.settings.feishu_app_id} {self.settings.lark_api_base_url}"
+            if other := stack.enter_context(other_of_app(app, self._address)):
+                logger.warning(
+                    "another bridge of the same app runs here, on another state file (%s): each gets a part of the "
+                    "events; stop one of them",
+                    other,
+                    extra={"action": "second_bridge_of_app", "other": other},
+                )
             store = await stack.enter_async_context(Store.open(self.settings.feishu_state_db, clock=self._clock))
             self._store = store
             self._begin_life()

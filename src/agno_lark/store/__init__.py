@@ -6,9 +6,20 @@ Survives a crash: everything answered. What was not answered may or may not be t
 """
 
 from agno_lark.store.engine import Row, Store, Tx
-from agno_lark.store.lock import InstanceLock
+from agno_lark.store.lock import InstanceLock, other_of_app
 from agno_lark.store.migrate import SCHEMA_VERSION
 from agno_lark.store.outside import read_once, write_once
 from agno_lark.store.trouble import Reason, Trouble
 
-__all__ = ["SCHEMA_VERSION", "InstanceLock", "Reason", "Row", "Store", "Trouble", "Tx", "read_once", "write_once"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "InstanceLock",
+    "Reason",
+    "Row",
+    "Store",
+    "Trouble",
+    "Tx",
+    "other_of_app",
+    "read_once",
+    "write_once",
+]
