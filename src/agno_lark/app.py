@@ -268,6 +268,7 @@ class Bridge:
             clock=self._clock,
         )
         self._intake, self._connection = intake, connection
+        assert self._turns is not None  # noqa: S101 - made with the runner
         try:
             async with asyncio.TaskGroup() as parts:
                 parts.create_task(store.until_damaged(), name="store")
@@ -277,6 +278,7 @@ class Bridge:
                 parts.create_task(connection.run(), name="connection")
                 retention = Retention(store, rules(self.settings), clock=self._clock)
                 parts.create_task(retention.run(), name="retention")
+                parts.create_task(self._turns.tidy_up(), name="tidy-up")
         except* AgnoLarkError as group:
             self._failed = _first(group)
             logger.error("the bridge cannot go on: %s", self._failed, extra={"action": "bridge_failed"})

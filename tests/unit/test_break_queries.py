@@ -16,6 +16,7 @@ ASKED_OFTEN = {
     "when a lane is ready": (queue.NEXT_READY, ("lanes_ready",)),
     "what is active in a scope": (rows.ACTIVE, ("runs_active",)),
     "what was last in a scope": (rows.RECENT, ("runs_by_scope",)),
+    "what a former life left": (rows.UNTIDY, ("runs_with_emoji",)),
     "the language of a person": (rows.LANGUAGE, ("runs_by_requester",)),
 }
 

@@ -14,6 +14,7 @@ __all__ = [
     "StoredMessage",
     "read_bot_info",
     "read_chat_info",
+    "read_own_reaction",
     "read_sent_message",
     "read_stored_messages",
 ]
@@ -106,6 +107,15 @@ def read_chat_info(chat_id: str, answer: Mapping[str, Any]) -> ChatInfo:
 def read_stored_messages(answer: Mapping[str, Any]) -> tuple[StoredMessage, ...]:
     items = _object(answer, "data").get("items")
     return tuple(_stored(item) for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
+
+
+def read_own_reaction(answer: Mapping[str, Any], app_id: str) -> str | None:
+    """The id of the first reaction that is this app's (payloads: reaction_list)."""
+    items = _object(answer, "data").get("items")
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and _text(_object(item, "operator"), "operator_id") == app_id:
+            return _text(item, "reaction_id") or None
+    return None
 
 
 def _stored(item: Mapping[str, Any]) -> StoredMessage:

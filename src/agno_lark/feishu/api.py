@@ -20,6 +20,7 @@ from agno_lark.feishu.answers import (
     StoredMessage,
     read_bot_info,
     read_chat_info,
+    read_own_reaction,
     read_sent_message,
     read_stored_messages,
 )
@@ -65,6 +66,7 @@ class OpenApi:
         limits: Limits | None = None,
         retries: RetryRules | None = None,
     ) -> None:
+        self._app_id = app_id
         self.limits = limits or Limits()
         self._caller = Caller(
             client=http_client(base_url.rstrip("/"), timeout_s=timeout_s),
@@ -136,6 +138,12 @@ class OpenApi:
         body = {"reaction_type": {"emoji_type": emoji_type}}
         answer = await self._send("POST", f"{_MESSAGE}/reactions", message_id, body=body)
         return _data_text(answer, "reaction_id")
+
+    async def own_reaction(self, message_id: str, emoji_type: str) -> str | None:
+        """The id of the emoji we have put under a message; None where it is not among the first fifty of its kind."""
+        params = {"reaction_type": emoji_type, "page_size": "50"}
+        answer = await self._send("GET", f"{_MESSAGE}/reactions", message_id, params=params)
+        return read_own_reaction(answer, self._app_id)
 
     async def delete_reaction(self, message_id: str, reaction_id: str) -> None:
         """Take a reaction of ours away; one that is gone already counts as taken away."""

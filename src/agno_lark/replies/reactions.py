@@ -36,7 +36,7 @@ class Reactions:
     async def clear(self, turn_id: str, message_id: str, reaction_id: str | None) -> None:
         """Take it away again. `reaction_id` is what the row remembers; one still on its way is waited for.
 
-        A former life may have died between adding it and noting its id: adding it once more changes nothing and tells.
+        A former life may have died between adding it and noting its id: then it is looked for.
         """
         adding = self._adding.pop(turn_id, None)
         if adding is not None:
@@ -44,7 +44,9 @@ class Reactions:
             if reaction_id is None:
                 return
         try:
-            reaction_id = reaction_id or await self._api.add_reaction(message_id, TAKEN)
+            reaction_id = reaction_id or await self._api.own_reaction(message_id, TAKEN)
+            if reaction_id is None:
+                return
             await self._api.delete_reaction(message_id, reaction_id)
         except CallRefused as error:
             logger.info("a reaction stays", extra={"action": "reaction_refused", "code": error.code})

@@ -2,6 +2,7 @@
 die"; the card is made beside the submission, so that the agent never waits for Feishu."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
@@ -167,6 +168,12 @@ class TurnHandler:
             return
         await self._reactions.clear(turn_id, row.message_id, row.reaction_id)
         await (turn.card if turn else self._card(row)).close_streaming()
+
+    async def tidy_up(self) -> None:
+        """Once at the start: a former life may have died between Feishu's confirmation and `done_with`."""
+        with contextlib.suppress(StoreError):  # logged by the store; it is only an emoji
+            for found in await self._store.read(rows.UNTIDY, {}):
+                await self.done_with(found["turn_id"])
 
     async def _row(self, job: Job) -> RunRow:
         row = await self._read_row(job.id)

@@ -297,6 +297,12 @@ def mark_replied(tx: Tx, turn_id: str, message_id: str | None) -> None:
     tx.execute(REPLIED, {"turn": turn_id, "message": message_id, "now": tx.now_ms})
 
 
+# What a former life had no time for, once its answer was confirmed.
+UNTIDY = """
+SELECT turn_id FROM runs WHERE reaction_id IS NOT NULL AND replied_ms IS NOT NULL ORDER BY replied_ms DESC LIMIT 200
+"""
+
+
 def remember_reaction(tx: Tx, turn_id: str, reaction_id: str | None) -> None:
     """The reaction on the person's message that says it was taken; None once it is removed."""
     tx.execute(REACTION, {"turn": turn_id, "reaction": reaction_id})
