@@ -16,16 +16,27 @@ from agno_lark.sandbox.agentos import DemoAgentOS, start_demo_agentos
 
 @contextmanager
 def demo_agentos(
-    *, token: str = "", durable_queue: bool = False, instant: bool = False, db_path: Path | None = None, port: int = 0
+    *,
+    token: str = "",
+    durable_queue: bool = False,
+    instant: bool = False,
+    db_path: Path | None = None,
+    calls_path: Path | str = "",
+    port: int = 0,
 ) -> Iterator[DemoAgentOS]:
-    """A running demo AgentOS, for as long as the block lasts."""
+    """A running demo AgentOS, for as long as the block lasts. The options are those of `start_demo_agentos`."""
     ready: Future[DemoAgentOS] = Future()
     done = threading.Event()
 
     async def look_after() -> None:
         try:
             async with start_demo_agentos(
-                token=token, durable_queue=durable_queue, instant=instant, db_path=db_path, port=port
+                token=token,
+                durable_queue=durable_queue,
+                instant=instant,
+                db_path=db_path,
+                calls_path=calls_path,
+                port=port,
             ) as demo:
                 ready.set_result(demo)
                 await asyncio.to_thread(done.wait)
