@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -15,12 +14,6 @@ from tests.daemon_fixtures import Operator
 
 MARTA = "Marta Weiss"
 WORDS = "the-word-that-must-not-be-logged"
-
-
-@pytest.fixture
-async def operator(feishu: FeishuSandbox, agentos: DemoAgentOS, tmp_path: Path) -> AsyncIterator[Operator]:
-    async with Operator(feishu, agentos.url, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

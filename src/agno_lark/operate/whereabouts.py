@@ -70,8 +70,8 @@ REPLY_NAMES = ("reply", "resolved")
 
 
 def whereabouts(tx: Tx, given: str) -> Whereabouts | None:
-    """What became of a message, by its id (`om_…`), its answer's, its job's or turn's, or its run's (six characters or
-    more); None where nothing is known of it (any more)."""
+    """What became of a message, by its id (`om_…`; its newest turn, where it was asked again), its answer's, its job's
+    or its run's (six characters or more); None where nothing is known of it (any more)."""
     job_id = _job_meant(tx, given.strip().strip("`"))
     job = tx.one(JOB, {"id": job_id}) if job_id else None
     if job is None:
@@ -102,7 +102,7 @@ def whereabouts(tx: Tx, given: str) -> Whereabouts | None:
 
 
 def _job_meant(tx: Tx, given: str) -> str | None:
-    for sql, column in ((BY_MESSAGE, "job_id"), (TURN_BY_MESSAGE, "turn_id"), (BY_ANSWER, "turn_id")):
+    for sql, column in ((TURN_BY_MESSAGE, "turn_id"), (BY_MESSAGE, "job_id"), (BY_ANSWER, "turn_id")):
         if given.startswith("om_") and (row := tx.one(sql, {"key": given})):
             return str(row[column])
     if tx.one(JOB, {"id": given}):

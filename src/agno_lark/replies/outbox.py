@@ -19,7 +19,7 @@ from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
 from agno_lark.replies.writer import CardWriter, Progress
 from agno_lark.store import Row, Store, Tx
-from agno_lark.targets import RunView
+from agno_lark.targets import RunView, StepState, close_running
 
 __all__ = [
     "REPLY",
@@ -210,7 +210,8 @@ class Deliverer:
         writer, last_seen = await self._replies.card_of(entry.turn_id)
         ending = ending_from_json(entry.content)
         if last_seen is not None and not ending.view.text and ending.superseded:
-            ending = replace(ending, view=replace(last_seen, state=ending.view.state))
+            steps = close_running(last_seen.steps, StepState.STOPPED, None)
+            ending = replace(ending, view=replace(last_seen, state=ending.view.state, steps=steps))
         await writer.deliver(ending, Progress(done=entry.parts_done, round=entry.round, keep=keep))
         return writer.message_id
 

@@ -7,6 +7,7 @@ folded index.
 """
 
 from agno_lark.targets.embedding import build_remote_target
+from agno_lark.targets.follow import is_news
 from agno_lark.targets.protocol import (
     SNAPSHOT_EVENT,
     TERMINAL_STATES,
@@ -27,6 +28,7 @@ from agno_lark.targets.protocol import (
 )
 from agno_lark.targets.remote import RemoteTarget
 from agno_lark.targets.run_view import RunFault, RunView, Step, StepKind, StepState, ending, fold
+from agno_lark.targets.steps import close_running
 
 __all__ = [
     "SNAPSHOT_EVENT",
@@ -52,6 +54,8 @@ __all__ = [
     "TargetInfo",
     "TargetType",
     "build_remote_target",
+    "close_running",
     "ending",
     "fold",
+    "is_news",
 ]

@@ -36,7 +36,7 @@ from agno_lark.targets.protocol import (
 )
 from agno_lark.targets.run_view import ending, told_run_id
 
-__all__ = ["Source", "follow"]
+__all__ = ["Source", "follow", "is_news"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,11 @@ _LIVE = frozenset({"catch_up", "subscribed"})
 _ABOUT_THE_STREAM = frozenset({"replay", *_LIVE, SNAPSHOT_EVENT})
 _ASKS_BEFORE_LOST = 24  # at least: with two replicas, one chance in millions to miss the live one each time
 _GO_ON = frozenset({FaultReason.INTERRUPTED, FaultReason.UNREACHABLE, FaultReason.SERVER_ERROR, FaultReason.BUSY})
+
+
+def is_news(event: RunEvent) -> bool:
+    """Whether the run itself has moved: not only its stream has begun anew, or been told from the database."""
+    return event.name not in _ABOUT_THE_STREAM
 
 
 class Source(Protocol):

@@ -14,7 +14,18 @@ from agno_lark.errors import StoreError, TargetError
 from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect
 from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions, put_answer
 from agno_lark.store import Store, Tx
-from agno_lark.targets import FaultReason, RunRef, RunRequest, RunState, RunView, Target, fold
+from agno_lark.targets import (
+    FaultReason,
+    RunRef,
+    RunRequest,
+    RunState,
+    RunView,
+    StepState,
+    Target,
+    close_running,
+    fold,
+    is_news,
+)
 from agno_lark.turns import rows
 from agno_lark.turns.begin import place_of
 from agno_lark.turns.rows import RunPhase, RunRow
@@ -26,6 +37,8 @@ logger = logging.getLogger(__name__)
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
 STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
+LOOKS_AT_GATEWAY = 4  # about ten seconds, while somebody waits
+GATEWAY_LOST_IT = frozenset({408, 502, 504})  # said by what stands before an AgentOS: it may have got the request
 
 type OpenCard = Callable[[Place, CardMemory, RunRow], CardWriter]
 
@@ -214,10 +227,10 @@ class TurnHandler:
         turn.card.hold()
         self._ended[turn.row.turn_id] = turn
 
-    async def _look(self, row: RunRow, run_id: str) -> str | None:
+    async def _look(self, row: RunRow, run_id: str, *, most: int = LOOKS_MOST) -> str | None:
         """The id under which the AgentOS has this turn's run, or None when it twice said it has none."""
         missing = 0
-        for attempt in range(LOOKS_MOST):
+        for attempt in range(most):
             try:
                 found = await self._target.find(run_id, row.session_id)
                 found = found or await self._target.find_by_turn(row.session_id, row.turn_id)
@@ -227,7 +240,7 @@ class TurnHandler:
                 if missing == 2:
                     return None
             except TargetError as error:
-                if not error.retryable or attempt == LOOKS_MOST - 1:
+                if not error.retryable or attempt == most - 1:
                     raise
             await asyncio.sleep(LOOK_AGAIN_S * (1 if missing else 2**attempt))
         return None
@@ -247,6 +260,12 @@ class TurnHandler:
                 await self._watch(turn, start)
                 break
             except TargetError as error:
+                if isinstance(start, RunRequest) and _may_have_arrived(turn, error):
+                    looked = await self._look_behind_gateway(turn, start, error)
+                    if isinstance(looked, Outcome):
+                        return looked
+                    start = looked
+                    continue
                 refused = error.reason == FaultReason.NOT_FOUND and turn.view.state is RunState.SUBMITTED
                 if refused and isinstance(start, RunRequest) and _is_shared(turn.row):
                     if users is None:
@@ -271,6 +290,20 @@ class TurnHandler:
             return self._end(turn, ends[view.state])
         return self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
 
+    async def _look_behind_gateway(self, turn: _Turn, start: RunRequest, error: TargetError) -> RunRef | Outcome:
+        """A gateway lost a submission: follow its run where there is one, else say what is known. It is not sent again:
+        where the AgentOS cannot be asked, or a durable queue may hold it unseen, nobody can tell."""
+        row = turn.row
+        try:
+            found = await self._look(row, start.run_id, most=LOOKS_AT_GATEWAY)
+        except TargetError:
+            return self._end(turn, RunPhase.UNKNOWN, details=str(error))
+        if found is not None:
+            return RunRef(run_id=found, session_id=row.session_id, user_id=row.requester)
+        if (await self._target.describe()).durable_queue is not False:
+            return self._end(turn, RunPhase.UNKNOWN, details=str(error))
+        return self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+
     async def _watch(self, turn: _Turn, start: RunRequest | RunRef) -> None:
         """Fold every event into the turn's view and show it, until the run ends or pauses. Raises `TargetError`."""
         turn.view = RunView(run_id=start.run_id)
@@ -291,7 +324,7 @@ class TurnHandler:
             async for event in events:
                 crash.reached("turn.submitted")
                 turn.view = fold(turn.view, event)
-                if turn.is_hurried:
+                if turn.is_hurried and is_news(event):
                     turn.hurry()
                 turn.card.show(turn.view)
                 if turn.view.text:
@@ -318,6 +351,8 @@ class TurnHandler:
         """How it ended, for the job runner, which closes run and job and puts the answer into the outbox, all in one
         transaction."""
         row = turn.row
+        if phase is not RunPhase.PAUSED:  # nothing of it goes on, whatever it was at
+            turn.view = replace(turn.view, steps=close_running(turn.view.steps, StepState.STOPPED, None))
         ending = Ending(
             view=turn.view,
             elapsed_ms=self._clock.now_ms() - row.accepted_ms,
@@ -334,6 +369,10 @@ class TurnHandler:
             also=lambda tx: _close(tx, row, phase, fault, ending),
             after=_closed,
         )
+
+
+def _may_have_arrived(turn: _Turn, error: TargetError) -> bool:
+    return turn.view.state is RunState.SUBMITTED and error.http_status in GATEWAY_LOST_IT
 
 
 def _is_shared(row: RunRow) -> bool:
