@@ -1,8 +1,11 @@
 """The people of a chaos run: they write what the plan says, and some press Stop."""
 
 import asyncio
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 
+from agno_lark.sandbox.records import Message
 from agno_lark.sandbox.refusals import NoAnswer
 from agno_lark.testing import FeishuSandbox
 from tests.bench.chaos_judge import Asked, Seen
@@ -22,6 +25,9 @@ class People:
         self._feishu = feishu
         self.asked: list[Asked] = []
         self.presses = 0
+        self._open: list[Asked] = []
+        self._replies: dict[str, list[Message]] = defaultdict(list)
+        self._looked_at = 0
         for name, language in who:
             feishu.world.add_person(name, language="zh" if language == "zh" else "en")
         for group in GROUPS:
@@ -46,6 +52,7 @@ class People:
                     written_ms=now_ms(),
                 )
                 self.asked.append(asked)
+                self._open.append(asked)
                 if one.kind is Kind.STOP:
                     pressing.create_task(self._press_stop(asked, chat_id), name=f"press-{asked.message_id}")
 
@@ -69,29 +76,35 @@ class People:
         found: list[Seen] = []
         for position, message_id in enumerate(world.timeline):
             message = world.messages[message_id]
-            if not message.sender_is_bot or message.recalled:
-                continue
-            shown = world.show(message)
-            found.append(
-                Seen(
-                    message_id=message_id,
-                    to=message.parent_id or "",
-                    place=message.chat_id,
-                    position=position,
-                    text=shown.text,
-                    grows=shown.streaming or '"turn.stop"' in _json(shown.card),
+            if message.sender_is_bot and not message.recalled:
+                found.append(
+                    Seen(
+                        message_id=message_id,
+                        to=message.parent_id or "",
+                        place=message.chat_id,
+                        position=position,
+                        text=world.show(message).text,
+                        grows=self._grows(message),
+                    )
                 )
-            )
         return found
 
     def unanswered(self) -> list[Asked]:
-        """Messages that no message of the bot's answers, or only ones that still grow. Quick, and good enough to wait
-        for; the judge looks closer."""
-        answered = {seen.to for seen in self.seen() if not seen.grows}
-        return [asked for asked in self.asked if asked.message_id not in answered]
+        """Messages that no message of the bot's answers, or only ones that still grow. Quick, it is asked often; the
+        judge looks closer."""
+        world = self._feishu.world
+        for message_id in world.timeline[self._looked_at :]:
+            message = world.messages[message_id]
+            if message.sender_is_bot and message.parent_id:
+                self._replies[message.parent_id].append(message)
+        self._looked_at = len(world.timeline)
+        self._open = [
+            asked for asked in self._open if all(self._grows(reply) for reply in self._replies[asked.message_id])
+        ]
+        return self._open
 
-
-def _json(card: object) -> str:
-    import json
-
-    return json.dumps(card)
+    def _grows(self, message: Message) -> bool:
+        world = self._feishu.world
+        card = world.cards.get(message.card_id or "")
+        streams = card is not None and world.is_streaming(card)
+        return streams or '"turn.stop"' in json.dumps(world.card_json(message))

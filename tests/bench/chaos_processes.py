@@ -55,12 +55,18 @@ class Kept:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._away_since_ms: int | None = None
+        self._ready_since_s = 0.0
         self._one_by_one = asyncio.Lock()
 
     @property
     def is_busy(self) -> bool:
         """Whether it is being ended or started by somebody just now."""
         return self._one_by_one.locked()
+
+    @property
+    def ready_for_s(self) -> float:
+        """How long it has been ready; 0 while it is not."""
+        return time.monotonic() - self._ready_since_s if self.ready.is_set() else 0.0
 
     async def start(self) -> None:
         """Start it and return once it is ready."""
@@ -101,6 +107,7 @@ class Kept:
                 return  # told when its end is asked for
             await asyncio.sleep(0.1)
         self.starts_s.append(time.monotonic() - started_s)
+        self._ready_since_s = time.monotonic()
         self.ready.set()
         if self._away_since_ms is not None:
             self.downs.append(Down(what=self.name, from_ms=self._away_since_ms, until_ms=now_ms()))
