@@ -25,8 +25,8 @@ class SettableClock:
         return self.ms / 1000
 
 
-def job(name: str, lane: str = "a") -> NewJob:
-    return NewJob(id=name, kind="test", queue=Queue.TURNS, lane=lane)
+def job(name: str, lane: str = "a", queue: Queue = Queue.TURNS) -> NewJob:
+    return NewJob(id=name, kind="test", queue=queue, lane=lane)
 
 
 def runner_of(store: Store, handle: Callable[[Job, Lease], Any], clock: SettableClock, **kind: Any) -> Runner:
@@ -114,6 +114,29 @@ async def test_what_is_claimed_while_a_stop_begins_is_left_for_the_next_start(
                 await asyncio.sleep(0.01)
         assert calls == ["1"]
         await again.drain(1)
+        await end(running)
+
+
+@pytest.mark.parametrize("steps", range(20))
+async def test_a_reply_that_is_just_being_claimed_when_a_stop_begins_is_still_sent(tmp_path: Path, steps: int) -> None:
+    """The stop looks for work at each moment between the claim's commit and the begin of its job."""
+    clock = SettableClock()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        return Outcome()
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("before", queue=Queue.REPLIES))
+        async with asyncio.timeout(5):
+            while not runner.finished:
+                await asyncio.sleep(0.001)
+        await store.transact(enqueue, job("reply", queue=Queue.REPLIES))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        assert await runner.drain(5) == 0
+        assert runner.finished == {"test.done": 2}
         await end(running)
 
 

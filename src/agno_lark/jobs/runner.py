@@ -183,9 +183,10 @@ class Runner:
         """Something is being worked on here, or a reply could be sent now."""
         if any(self._work.values()) or not self._claiming:
             return any(self._work.values())
+        is_ready = False
         with contextlib.suppress(StoreError):
-            return await self._store.transact(sql.has_ready, Queue.REPLIES)
-        return False
+            is_ready = await self._store.transact(sql.has_ready, Queue.REPLIES)
+        return is_ready or any(self._work.values())  # it may have been claimed in the same commit
 
     def interrupt(self, job_id: str) -> None:
         """Stop working on a job whose lease was taken away (`revoke`); nothing it would write counts any more."""
