@@ -193,12 +193,12 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
         "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "
         "told so), `message.foreign_chat`, `message.foreign_user`. Passed over: `message.not_addressed`, "
-        "`message.own`, `message.bot`, `ignored.…` by event type, `malformed`. The Stop button: "
-        "`click.…` by what it was answered.",
+        "`message.own`, `message.bot`, `message.passed` (a command that came too late to mean anything), `ignored.…` by "
+        "event type, `malformed`. Buttons: `click.…` by what was answered.",
         "zh": "启动以来各类事件的处理结果。已接收：`message.turn`（一次运行）、`message.control`（命令或 agno-lark "
         "自己的提示）、`message.duplicate`（已处理过）。不允许：`message.denied`（已告知对方）、`message.foreign_chat`、"
-        "`message.foreign_user`。略过：`message.not_addressed`、`message.own`、`message.bot`、`ignored.…`（按事件类型）、"
-        "`malformed`。停止按钮：`click.…`（按应答）。",
+        "`message.foreign_user`。略过：`message.not_addressed`、`message.own`、`message.bot`、`message.passed`（来得太晚、已无意义的"
+        "命令）、`ignored.…`（按事件类型）、`malformed`。按钮：`click.…`（按应答）。",
     },
     "open_to_everyone": {"en": "Whether both allowlists are empty.", "zh": "两个允许名单是否都为空。"},
 }
