@@ -193,8 +193,8 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "
         "or a sentence of the bridge's own), `message.duplicate` (known already). Not let in: `message.denied` (and "
         "told so), `message.foreign_chat`, `message.foreign_user`. Passed over: `message.not_addressed`, "
-        "`message.own`, `message.bot`, `message.passed` (a command that came too late to mean anything), `ignored.…` by "
-        "event type, `malformed`. Buttons: `click.…` by what was answered.",
+        "`message.own`, `message.bot`, `message.passed` (a command that came too late to mean anything), `ignored.…` "
+        "by event type, `malformed`. Buttons: `click.…` by what was answered.",
         "zh": "启动以来各类事件的处理结果。已接收：`message.turn`（一次运行）、`message.control`（命令或 agno-lark "
         "自己的提示）、`message.duplicate`（已处理过）。不允许：`message.denied`（已告知对方）、`message.foreign_chat`、"
         "`message.foreign_user`。略过：`message.not_addressed`、`message.own`、`message.bot`、`message.passed`（来得太晚、已无意义的"
@@ -243,6 +243,14 @@ SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
         {
             "en": "Receive other bots' mentions too; only with `FEISHU_ALLOW_BOTS=true`.",
             "zh": "同时接收其他机器人的 @ 消息，仅在 `FEISHU_ALLOW_BOTS=true` 时需要。",
+        },
+    ),
+    "im:message.reactions:read": (
+        False,
+        ("own_reaction",),
+        {
+            "en": "Find the emoji again that was put there just before the bridge was killed. Without it that one stays.",
+            "zh": "找回桥接服务被杀死前刚添加的表情回复。没有它，那一个会留下。",
         },
     ),
     "im:chat:read": (
