@@ -249,7 +249,7 @@ SCOPES: Mapping[str, tuple[bool, tuple[str, ...], Words]] = {
         False,
         ("own_reaction",),
         {
-            "en": "Find the emoji again that was put there just before the bridge was killed. Without it that one stays.",
+            "en": "Find the emoji again that was put there just before the bridge was killed. Without it, it stays.",
             "zh": "找回桥接服务被杀死前刚添加的表情回复。没有它，那一个会留下。",
         },
     ),
