@@ -19,7 +19,7 @@ HOW = {
     "claim_in_transaction_ms": "the claim with what a turn records in it, without the commit",
     "commit_before/during_ms": "accepting a message, fifty a second, with its commit, before and during the cleaning",
     "first_running_after_ready_s": "negative: the first job ran before the long connection was open",
-    "rss_mb": "resident memory of the daemon once that share of the jobs was done",
+    "rss_mb": "resident memory of the daemon once that share of the answers was shown",
     "fsync_ms": "4 KiB appended and made durable in the same folder, before and after: the floor of a commit",
     "load_average": "of the machine, before and after",
 }

@@ -30,6 +30,7 @@ __all__ = ["restart"]
 LIFTED = Limits(api_per_s=0, api_per_min=0, sends_per_chat_per_s=0)
 WITHIN_S = 1_800.0
 LEFT = "SELECT COUNT(*) FROM jobs WHERE state IN ('queued', 'running')"
+OVER = "SELECT COUNT(*) FROM jobs WHERE kind = 'reply' AND state = 'done'"
 FIRST = "SELECT MIN(started_ms) FROM jobs"
 ENDS = "SELECT state, COUNT(*) FROM jobs WHERE kind = 'turn' GROUP BY state"
 
@@ -42,7 +43,7 @@ class _Life:
     ready_s: float
     first_s: float
     ended_s: float
-    memory: list[tuple[float, float]]  # share of the jobs done, resident MB
+    memory: list[tuple[float, float]]  # share of the answers shown, resident MB
 
 
 async def restart(*, queued: int, lanes: int) -> dict[str, Any]:
@@ -132,7 +133,7 @@ async def _watch(bridge: Running, port: int, state: Path, queued: int, started_s
     with closing(sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True, timeout=30)) as reader:
         async with asyncio.timeout(WITHIN_S):
             while left := reader.execute(LEFT).fetchone()[0]:
-                memory.append((1 - min(left, queued) / queued, bridge.rss_mb()))
+                memory.append((reader.execute(OVER).fetchone()[0] / queued, bridge.rss_mb()))
                 await asyncio.sleep(0.5)
                 if sys.stderr.isatty():
                     sys.stderr.write(f"  {left} jobs left \r")
