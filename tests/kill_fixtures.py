@@ -32,6 +32,8 @@ ROOT = Path(__file__).parents[1]
 MARTA = "Marta Weiss"
 SIGTERM = "SIGTERM"
 """In `Cell.ends`: not a crash point, but the signal, as soon as the card is there."""
+AFTER = "after "
+"""In `Cell.ends`: `after 0.25 s`, counted from the message or from the start: killed from outside, wherever it is."""
 
 # Durations and ids; and the agent's name: before it is known, which may be a second after a start, its id stands there.
 _DIFFERS = re.compile(
@@ -265,6 +267,9 @@ class _Trial:
             if end == SIGTERM:
                 await self._until(lambda: self.feishu.from_bot(self.chat), _SOON_S)
                 self.daemon.signal(signal.SIGTERM)
+            elif end.startswith(AFTER):
+                await asyncio.sleep(float(end.split()[1]))
+                self.daemon.signal(signal.SIGKILL)
             code = await self.daemon.ends(_SOON_S)
             self.found.exits.append(code)
             if code is None:
@@ -299,7 +304,7 @@ class _Trial:
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "text",
         }
-        if crash_at != SIGTERM:
+        if crash_at and crash_at != SIGTERM and not crash_at.startswith(AFTER):
             env[VARIABLE] = crash_at
         return await self.world.server.start(env=env, cwd=self.folder, log=self.log)
 

@@ -16,6 +16,7 @@ from agno_lark.crash import CRASH_POINTS
 from agno_lark.locale import say
 from tests.demo_agentos_fixtures import demo_agentos
 from tests.kill_fixtures import (
+    AFTER,
     SIGTERM,
     Aftermath,
     Cell,
@@ -59,6 +60,7 @@ TWICE = (
     ("reply.sending", "reply.sending"),
     ("reply.sent", "reply.sent", "reply.confirmed"),
 )
+MOMENTS_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.3, 0.9, 1.0, 1.1, 1.2)
 
 _KEEPS_NO_RUNS = "an agent without a database keeps no runs: nobody can be asked whether one had begun"
 _CUT = "its run ends with the connection (plain stream: 'client gone: the run is CANCELLED'), and cannot be resumed"
@@ -153,6 +155,11 @@ async def test_killed_again_while_it_recovers_a_message_gets_one_answer(world: W
 
 
 @both_kinds_of_agentos
+async def test_killed_at_a_moment_nobody_named_a_message_gets_one_answer(world: World) -> None:
+    await all_end_alike(world, MESSAGES["agent"], *(f"{AFTER}{seconds:g} s" for seconds in MOMENTS_S))
+
+
+@both_kinds_of_agentos
 @pytest.mark.parametrize("kind", MESSAGES)
 async def test_killed_between_the_parts_of_a_long_answer_each_part_is_shown_once(world: World, kind: str) -> None:
     message = replace(MESSAGES[kind], text=LONG)
@@ -191,6 +198,8 @@ def _not_told_unknown(cell: Cell, found: Aftermath) -> Iterator[str]:
     texts = [each.text for each in found.shown]
     if len(texts) != 1 or say("turn.unknown", "en") not in texts[0]:
         yield f"shown, instead of one card that says it is unknown: {texts}"
+    elif not all(say(word, "en") in found.told[0] for word in ("turn.retry", "turn.dismiss")):
+        yield f"nothing to decide on the card: {found.told}"
     if [state for state, _ in found.runs] != ["unknown"]:
         yield f"runs: {found.runs}"
     never = cell.ends[0] in ("turn.claimed", "turn.submitting")
