@@ -21,14 +21,15 @@ async def feishu(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FeishuSandbox
 
 
 class Behind(PlayedTarget):
-    """Behind a gateway that answers every submission with `status`; `knows` says what it tells of the run."""
+    """Behind a gateway that answers so many submissions with `status`; `knows` says what it tells of the run."""
 
-    def __init__(self, status: int, *, knows: str, durable: bool = False) -> None:
+    def __init__(self, status: int, *, knows: str, durable: bool = False, times: int = 99) -> None:
         super().__init__(self.through)
-        self.status, self.knows, self.durable = status, knows, durable
+        self.status, self.knows, self.durable, self.times = status, knows, durable, times
 
     async def through(self, start: FollowStart) -> AsyncGenerator[RunEvent]:
-        if not isinstance(start, RunRef):
+        if not isinstance(start, RunRef) and self.times > 0:
+            self.times -= 1
             raise TargetError(f"HTTP {self.status}", reason=FaultReason.SERVER_ERROR, http_status=self.status)
         async for event in answer(start):
             yield event
@@ -45,11 +46,23 @@ class Behind(PlayedTarget):
         )
 
 
+@pytest.mark.parametrize(("times", "says"), [(1, "the answer"), (2, "had an internal error")])
+async def test_what_twice_is_not_there_has_not_arrived_and_is_sent_once_more_and_no_further(
+    feishu: FeishuSandbox, tmp_path: Path, times: int, says: str
+) -> None:
+    target, chat = Behind(502, knows="nothing", times=times), feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        shown = await answer_to(feishu, chat)
+    assert says in shown.text
+    assert len({(start.run_id, start.turn_id) for start in target.submissions}) == 1
+    assert len(target.submissions) == 2
+
+
 @pytest.mark.parametrize(
     ("status", "knows", "durable", "says"),
     [
         (504, "the run", False, "the answer"),
-        (502, "nothing", False, "had an internal error"),
         (504, "nothing", True, "cannot tell whether the agent got it"),
         (502, "cannot be asked", False, "cannot tell whether the agent got it"),
         (500, "the run", False, "had an internal error"),

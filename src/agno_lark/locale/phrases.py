@@ -25,9 +25,9 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "zh": "运行正在等待一个当前版本还无法在此处理的决定：{kind}。请在 AgentOS 中处理，或再发一条消息重新开始。",
     },
     "turn.unknown.body": {
-        "en": "The bridge was interrupted while it handed your message to the agent, and cannot tell whether the agent "
-        "got it. It was not sent a second time. Look whether anything was done, then write again if you need to.",
-        "zh": "把消息交给智能体时桥接服务被中断，无法确定智能体是否收到。消息没有再次发送。请先确认是否已有结果，需要时再发一次。",
+        "en": "The bridge, or its connection, was interrupted while your message was handed to the agent, so it "
+        "cannot tell whether the agent got it. It was not sent a second time. Look whether anything was done before you ask again.",
+        "zh": "把消息交给智能体时，桥接服务或连接被中断，无法确定智能体是否收到。消息没有再次发送。再次提问之前请先确认是否已有结果。",
     },
     "turn.unknown.superseded": {
         "en": "Stopped for your newer message, before it could be told whether the agent had got this one. It was asked to "

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
 STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
-LOOKS_AT_GATEWAY = 4  # about ten seconds, while somebody waits
+LOOKS_AFTER_LOSS = 4  # about ten seconds, while somebody waits
 GATEWAY_LOST_IT = frozenset({408, 502, 504})  # said by what stands before an AgentOS: it may have got the request
 
 type OpenCard = Callable[[Place, CardMemory, RunRow], CardWriter]
@@ -126,9 +126,8 @@ class TurnHandler:
             if row.cancel_requested_ms is not None:
                 turn.view = RunView(state=RunState.CANCELLED)
                 return self._end(turn, RunPhase.CANCELLED)
-            if (
-                await self._target.describe()
-            ).resumable is False:  # it keeps no runs: that it knows none proves nothing
+            info = await self._target.describe()
+            if info.resumable is False:  # it keeps no runs: that it knows none proves nothing
                 turn.view = RunView(run_id=run_id)
                 return self._end(turn, RunPhase.UNKNOWN)
             if row.state is not RunPhase.SUBMITTED:
@@ -253,6 +252,7 @@ class TurnHandler:
         The true sender is in the metadata.
         """
         users: list[str] | None = None
+        sent_again = False
         while True:
             if isinstance(start, RunRequest):
                 crash.reached("turn.submitting")
@@ -261,10 +261,10 @@ class TurnHandler:
                 break
             except TargetError as error:
                 if isinstance(start, RunRequest) and _may_have_arrived(turn, error):
-                    looked = await self._look_behind_gateway(turn, start, error)
+                    looked = await self._look_after(turn, start, error, sent_again=sent_again)
                     if isinstance(looked, Outcome):
                         return looked
-                    start = looked
+                    start, sent_again = looked, True
                     continue
                 refused = error.reason == FaultReason.NOT_FOUND and turn.view.state is RunState.SUBMITTED
                 if refused and isinstance(start, RunRequest) and _is_shared(turn.row):
@@ -290,19 +290,27 @@ class TurnHandler:
             return self._end(turn, ends[view.state])
         return self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
 
-    async def _look_behind_gateway(self, turn: _Turn, start: RunRequest, error: TargetError) -> RunRef | Outcome:
-        """A gateway lost a submission: follow its run where there is one, else say what is known. It is not sent again:
-        where the AgentOS cannot be asked, or a durable queue may hold it unseen, nobody can tell."""
+    async def _look_after(
+        self, turn: _Turn, start: RunRequest, error: TargetError, *, sent_again: bool
+    ) -> RunRequest | RunRef | Outcome:
+        """The answer to a submission was lost: follow its run where there is one. Where an AgentOS without a durable
+        queue twice says that there is none, it has not got it: it is sent once more. Where it cannot be asked, keeps no
+        runs, or a durable queue may hold it unseen, nobody can tell."""
         row = turn.row
+        info = await self._target.describe()
+        if info.resumable is False:
+            return self._end(turn, RunPhase.UNKNOWN, details=str(error))
         try:
-            found = await self._look(row, start.run_id, most=LOOKS_AT_GATEWAY)
+            found = await self._look(row, start.run_id, most=LOOKS_AFTER_LOSS)
         except TargetError:
             return self._end(turn, RunPhase.UNKNOWN, details=str(error))
         if found is not None:
             return RunRef(run_id=found, session_id=row.session_id, user_id=row.requester)
-        if (await self._target.describe()).durable_queue is not False:
+        if info.durable_queue is not False:
             return self._end(turn, RunPhase.UNKNOWN, details=str(error))
-        return self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+        if sent_again:
+            return self._end(turn, RunPhase.FAILED, fault=error.reason, details=str(error))
+        return start
 
     async def _watch(self, turn: _Turn, start: RunRequest | RunRef) -> None:
         """Fold every event into the turn's view and show it, until the run ends or pauses. Raises `TargetError`."""
@@ -372,7 +380,8 @@ class TurnHandler:
 
 
 def _may_have_arrived(turn: _Turn, error: TargetError) -> bool:
-    return turn.view.state is RunState.SUBMITTED and error.http_status in GATEWAY_LOST_IT
+    lost = error.reason == FaultReason.INTERRUPTED or error.http_status in GATEWAY_LOST_IT
+    return lost and turn.view.state is RunState.SUBMITTED
 
 
 def _is_shared(row: RunRow) -> bool:
