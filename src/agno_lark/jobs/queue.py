@@ -117,6 +117,17 @@ def has_ready(tx: Tx, queue: Queue) -> bool:
     return tx.one(HAS_READY, {"queue": queue, "now": tx.now_ms}) is not None
 
 
+READY_LANES = """
+SELECT COUNT(*) AS n FROM (SELECT 1 FROM lanes WHERE queue = :queue AND ready_ms <= :now LIMIT :most) AS ready
+"""
+
+
+def ready_lanes(tx: Tx, queue: Queue, most: int) -> int:
+    """How many lanes have a job that could be claimed now; counted up to `most`."""
+    row = tx.one(READY_LANES, {"queue": queue, "now": tx.now_ms, "most": most})
+    return int(row["n"]) if row else 0
+
+
 EXTEND = """
 UPDATE jobs SET lease_until_ms = :until WHERE id = :id AND state = 'running' AND lease_token = :token
 """

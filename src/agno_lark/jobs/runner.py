@@ -231,6 +231,8 @@ class Runner:
             return sql.Claimed(jobs=(), next_ready_ms=None), {}
 
     def _claim_and_prepare(self, tx: Tx, queue: Queue, most: int) -> tuple[sql.Claimed, dict[str, Prepared]]:
+        if queue is Queue.TURNS and self._replies_are_behind(tx):
+            return sql.Claimed(jobs=(), next_ready_ms=None), {}
         claimed = sql.claim(tx, queue, self._instance_id, self._ids.new, most=most, lease_ms=self._lease_ms)
         prepared = {}
         for job in claimed.jobs:
@@ -238,6 +240,12 @@ class Runner:
             if kind is not None and kind.prepare is not None:
                 prepared[job.id] = kind.prepare(tx, job)
         return claimed, prepared
+
+    def _replies_are_behind(self, tx: Tx) -> bool:
+        """As many answers wait as are being sent. More runs would only let people wait longer for theirs: an agent that
+        is quicker than Feishu's rates, over a long queue, would leave thousands of answers unsent."""
+        places = self._places[Queue.REPLIES]
+        return sql.ready_lanes(tx, Queue.REPLIES, places) == places
 
     def _start(self, job: Job, prepared: Prepared | None = None) -> None:
         task = asyncio.create_task(self._work_on(job, prepared or Prepared()), name=f"job-{job.kind}-{job.id}")
@@ -249,6 +257,8 @@ class Runner:
         if works.get(job.id) is work:  # and not one that took it over, whose lease must be kept
             del works[job.id]
         self._wake[job.queue].set()
+        if job.queue is Queue.REPLIES:  # turns may be waiting for room among them
+            self._wake[Queue.TURNS].set()
 
     async def _work_on(self, job: Job, prepared: Prepared) -> None:
         lease = Lease(self._store, job, prepared)
