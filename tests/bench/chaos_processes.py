@@ -17,6 +17,7 @@ __all__ = ["Kept", "answers_200"]
 
 READY_WITHIN_S = 60.0
 TERM_WITHIN_S = 20.0
+SETTLED_S = 4.0
 
 
 def now_ms() -> int:
@@ -64,9 +65,11 @@ class Kept:
         return self._one_by_one.locked()
 
     @property
-    def ready_for_s(self) -> float:
-        """How long it has been ready; 0 while it is not."""
-        return time.monotonic() - self._ready_since_s if self.ready.is_set() else 0.0
+    def is_settled(self) -> bool:
+        """Whether it has been ready for four seconds, and for longer than its start took: on a slow machine it would do
+        nothing but start else."""
+        started_s = self.starts_s[-1] if self.starts_s else 0.0
+        return self.ready.is_set() and time.monotonic() - self._ready_since_s >= max(SETTLED_S, 1.5 * started_s)
 
     async def start(self) -> None:
         """Start it and return once it is ready."""

@@ -27,7 +27,7 @@ CALLS = (
     "POST /open-apis/auth/v3/tenant_access_token/internal",
 )
 REPLY = CALLS[0]
-SETTLED_S, HASTY_SHARE = 4.0, 0.2
+HASTY_SHARE = 0.2
 SIGNALS = {
     DeedKind.BRIDGE_KILL: signal.SIGKILL,
     DeedKind.BRIDGE_TERM: signal.SIGTERM,
@@ -63,8 +63,8 @@ class Saboteur:
         self.log.append(entry)
         kept = self._agentos if deed.kind is DeedKind.AGENTOS_KILL else self._bridge
         if deed.kind in SIGNALS:
-            # A process may be ended while it still starts, but not every time: on a slow machine it would never be up.
-            if kept.is_busy or (kept.ready_for_s < SETTLED_S and deed.chance >= HASTY_SHARE):
+            # A process may be ended while it still starts, too, but not every time.
+            if kept.is_busy or not (kept.is_settled or deed.chance < HASTY_SHARE):
                 self.done["put off"] += 1
                 entry["put_off"] = True
                 return
