@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from agno_lark.turns import RUN_TRANSITIONS, RunPhase, request_cancel, run_of_turn
-from agno_lark.turns.rows import OVER, close_run, mark_running, mark_submitted
+from agno_lark.turns.rows import OVER, close_run, mark_running, mark_submitted, resolve_unknown_run
 from tests.job_fixtures import JobTable, accept_turn
 
 CLOSINGS = st.sampled_from([RunPhase.PAUSED, *sorted(OVER)])
@@ -52,9 +52,12 @@ class RunMachine(RuleBasedStateMachine):
     def closes(self, end: RunPhase) -> None:
         before = self.row()
         allowed = end in RUN_TRANSITIONS[before] or end is before is RunPhase.PAUSED
-        if before is RunPhase.WAITING and not allowed:
-            return  # a handler closes a waiting turn only as failed or cancelled
-        assert self.table.do(close_run, "t", end) is (before not in OVER)
+        assert self.table.do(close_run, "t", end) is (allowed and before not in OVER)
+
+    @rule()
+    def somebody_decides(self) -> None:
+        before = self.row()
+        assert self.table.do(resolve_unknown_run, "t", "dismissed") is (before is RunPhase.UNKNOWN)
 
     @invariant()
     def only_known_moves_are_made(self) -> None:

@@ -104,6 +104,7 @@ def test_a_reply_that_cannot_be_shown_now_or_ever_is_told_apart(table: JobTable)
 def test_an_unknown_turn_says_why_and_is_asked_again_once(table: JobTable) -> None:
     ask(table, "t1")
     job = take(table)
+    table.do(mark_submitted, "t1", "run-1")
     table.do(begin_effect, job, "submit")
     end(table, job, JobState.UNKNOWN, RunPhase.UNKNOWN, "the AgentOS cannot be reached")
     take(table, Queue.REPLIES)

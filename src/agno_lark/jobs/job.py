@@ -30,7 +30,7 @@ class JobState(StrEnum):
     UNKNOWN = "unknown"  # an effect had begun and nobody can tell how it ended; never run again by itself
 
 
-# Every move there is. Anything else is refused by the guarded UPDATEs of queue.py, which check the state they leave.
+# Every move there is. The guarded UPDATEs of queue.py are made from it, and so is the diagram in the README.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.QUEUED: frozenset({JobState.RUNNING, JobState.CANCELLED}),
     JobState.RUNNING: frozenset(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agno_lark.jobs.job import Job, JobState, LeaseLost, NewJob, Outcome, Queue
+from agno_lark.jobs.job import TRANSITIONS, Job, JobState, LeaseLost, NewJob, Outcome, Queue
 from agno_lark.store import Store, Tx
 
 __all__ = [
@@ -33,6 +33,18 @@ __all__ = [
     "settle_clock",
     "void_former_life",
 ]
+
+
+def _leaves(source: JobState, *targets: JobState) -> str:
+    """The condition under which a job may be moved from `source` to any of these; a move that is not in TRANSITIONS is
+    a fault of this module, met when it is imported."""
+    odd = set(targets) - TRANSITIONS[source]
+    if odd:
+        raise ValueError(f"no job goes from {source} to {sorted(odd)}")
+    return f"state = '{source}'"
+
+
+ENDS = tuple(state for state in JobState if state not in (JobState.QUEUED, JobState.RUNNING))
 
 INSERT = """
 INSERT INTO jobs (id, kind, queue, lane, state, payload, created_ms, available_ms)
@@ -70,10 +82,10 @@ def enqueue(tx: Tx, job: NewJob) -> int:
 READY = """
 SELECT lane, head_seq FROM lanes WHERE queue = :queue AND ready_ms <= :now ORDER BY ready_ms, head_seq LIMIT :most
 """
-CLAIM = """
+CLAIM = f"""
 UPDATE jobs SET state = 'running', attempts = attempts + 1, started_ms = :now,
     lease_token = :token, lease_owner = :owner, lease_until_ms = :until
-WHERE seq = :seq AND state = 'queued'
+WHERE seq = :seq AND {_leaves(JobState.QUEUED, JobState.RUNNING)}
 RETURNING *
 """
 BUSY_LANE = "UPDATE lanes SET ready_ms = NULL WHERE lane = :lane"
@@ -150,16 +162,16 @@ def begin_effect(tx: Tx, job: Job, effect: str) -> None:
         raise LeaseLost(job.id)
 
 
-FINISH = """
+FINISH = f"""
 UPDATE jobs SET state = :state, finished_ms = :now, error = :error,
-    payload = CASE WHEN :state IN ('failed', 'unknown') THEN payload ELSE '{}' END,
+    payload = CASE WHEN :state IN ('failed', 'unknown') THEN payload ELSE '{{}}' END,
     lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
-WHERE id = :id AND state = 'running' AND lease_token = :token
+WHERE id = :id AND {_leaves(JobState.RUNNING, *ENDS)} AND lease_token = :token
 """
-AGAIN = """
+AGAIN = f"""
 UPDATE jobs SET state = 'queued', available_ms = :available, error = :error,
     lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
-WHERE id = :id AND state = 'running' AND lease_token = :token AND effect IS NULL
+WHERE id = :id AND {_leaves(JobState.RUNNING, JobState.QUEUED)} AND lease_token = :token AND effect IS NULL
 """
 
 
@@ -203,10 +215,10 @@ def _wait_until(tx: Tx, lane: str, queue: str, ready_ms: int) -> None:
     tx.signal(queue)
 
 
-CANCEL_QUEUED = """
+CANCEL_QUEUED = f"""
 UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason,
-    payload = CASE WHEN :keep THEN payload ELSE '{}' END
-WHERE id = :id AND state = 'queued'
+    payload = CASE WHEN :keep THEN payload ELSE '{{}}' END
+WHERE id = :id AND {_leaves(JobState.QUEUED, JobState.CANCELLED)}
 RETURNING seq, lane, queue
 """
 IS_HEAD = "SELECT 1 FROM lanes WHERE lane = :lane AND head_seq = :seq"
@@ -224,11 +236,11 @@ def cancel_queued(tx: Tx, job_id: str, reason: str, *, keep_payload: bool = Fals
 
 
 HELD_BY = "SELECT lease_token FROM jobs WHERE id = :id AND state = 'running'"
-REVOKE = """
+REVOKE = f"""
 UPDATE jobs SET state = :state, finished_ms = :now, error = :reason,
-    payload = CASE WHEN :state = 'unknown' THEN payload ELSE '{}' END,
+    payload = CASE WHEN :state = 'unknown' THEN payload ELSE '{{}}' END,
     lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
-WHERE id = :id AND state = 'running' AND lease_token = :token
+WHERE id = :id AND {_leaves(JobState.RUNNING, JobState.CANCELLED, JobState.UNKNOWN)} AND lease_token = :token
 RETURNING lane, queue
 """
 
@@ -246,9 +258,9 @@ def revoke(tx: Tx, job_id: str, state: JobState, reason: str) -> bool:
     return True
 
 
-RESOLVE = """
-UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason, payload = '{}'
-WHERE id = :id AND state = 'unknown'
+RESOLVE = f"""
+UPDATE jobs SET state = 'cancelled', finished_ms = :now, error = :reason, payload = '{{}}'
+WHERE id = :id AND {_leaves(JobState.UNKNOWN, JobState.CANCELLED)}
 """
 FORGET_PAYLOAD = "UPDATE jobs SET payload = '{}' WHERE id = :id AND state IN ('failed', 'cancelled')"
 PAYLOAD = "SELECT payload FROM jobs WHERE id = :id AND state NOT IN ('queued', 'running')"
@@ -282,9 +294,9 @@ def running_in_lane(tx: Tx, lane: str) -> str | None:
 
 VOID_FORMER = "UPDATE jobs SET lease_until_ms = 0 WHERE state = 'running' AND lease_owner = :owner"
 EXPIRED = "SELECT * FROM jobs WHERE state = 'running' AND lease_until_ms < :now ORDER BY lease_until_ms, seq"
-REQUEUE = """
+REQUEUE = f"""
 UPDATE jobs SET state = 'queued', available_ms = :now, lease_token = NULL, lease_owner = NULL, lease_until_ms = NULL
-WHERE seq = :seq AND state = 'running' AND lease_token = :token
+WHERE seq = :seq AND {_leaves(JobState.RUNNING, JobState.QUEUED)} AND lease_token = :token
 """
 TAKE_OVER = """
 UPDATE jobs SET attempts = attempts + 1, lease_token = :new, lease_owner = :owner, lease_until_ms = :until

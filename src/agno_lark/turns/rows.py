@@ -58,6 +58,15 @@ RUN_TRANSITIONS: Mapping[RunPhase, frozenset[RunPhase]] = {
 } | {end: frozenset({RunPhase.CANCELLED} if end is RunPhase.UNKNOWN else ()) for end in OVER}
 
 
+def _leads_to(target: RunPhase) -> str:
+    """The condition under which a run may become `target`: from the phases that RUN_TRANSITIONS names."""
+    sources = sorted(phase for phase, following in RUN_TRANSITIONS.items() if target in following)
+    return f"state IN ({', '.join(repr(str(phase)) for phase in sources)})"
+
+
+UNFINISHED = f"state IN ({', '.join(repr(str(phase)) for phase in sorted(set(RunPhase) - OVER))})"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
     """What is known of a turn when its message is accepted. Ids as Feishu gives them; `requester` is an open id."""
@@ -135,9 +144,9 @@ def run_of_turn(tx: Tx, turn_id: str) -> RunRow | None:
     return RunRow.from_row(row) if row else None
 
 
-SUBMITTED = """
+SUBMITTED = f"""
 UPDATE runs SET state = 'submitted', run_id = :run, submitted_ms = :now
-WHERE turn_id = :turn AND state = 'waiting' AND cancel_requested_ms IS NULL
+WHERE turn_id = :turn AND {_leads_to(RunPhase.SUBMITTED)} AND cancel_requested_ms IS NULL
 """
 
 
@@ -146,8 +155,9 @@ def mark_submitted(tx: Tx, turn_id: str, run_id: str) -> bool:
     return bool(tx.execute(SUBMITTED, {"turn": turn_id, "run": run_id, "now": tx.now_ms}))
 
 
-RUNNING = """
-UPDATE runs SET state = 'running', run_id = :run WHERE turn_id = :turn AND state IN ('submitted', 'running', 'paused')
+RUNNING = f"""
+UPDATE runs SET state = 'running', run_id = :run
+WHERE turn_id = :turn AND ({_leads_to(RunPhase.RUNNING)} OR state = 'running')
 RETURNING cancel_requested_ms
 """
 
@@ -158,26 +168,29 @@ def mark_running(tx: Tx, turn_id: str, run_id: str) -> bool:
     return row is not None and row["cancel_requested_ms"] is not None
 
 
-CLOSE = """
-UPDATE runs SET state = :state, reason = :reason, finished_ms = :now
-WHERE turn_id = :turn AND state IN ('waiting', 'submitted', 'running', 'paused')
+CLOSE = {
+    phase: f"""
+UPDATE runs SET state = '{phase}', reason = :reason, finished_ms = :now
+WHERE turn_id = :turn AND {UNFINISHED} AND ({_leads_to(phase)} OR state = '{phase}')
 """
+    for phase in (*sorted(OVER), RunPhase.PAUSED)
+}
 
 
 def close_run(tx: Tx, turn_id: str, state: RunPhase, reason: str | None = None) -> bool:
-    """Write how the turn ended; False when that was written before."""
+    """Write how the turn ended, or that it paused; False when its end was written before."""
     finished = None if state is RunPhase.PAUSED else tx.now_ms
-    return bool(tx.execute(CLOSE, {"turn": turn_id, "state": state, "reason": reason, "now": finished}))
+    return bool(tx.execute(CLOSE[state], {"turn": turn_id, "reason": reason, "now": finished}))
 
 
-REQUEST_CANCEL = """
-UPDATE runs SET cancel_requested_ms = COALESCE(cancel_requested_ms, :now)
-WHERE turn_id = :turn AND state IN ('waiting', 'submitted', 'running', 'paused')
+REQUEST_CANCEL = f"""
+UPDATE runs SET cancel_requested_ms = COALESCE(cancel_requested_ms, :now) WHERE turn_id = :turn AND {UNFINISHED}
 """
 
 
-RESOLVE = """
-UPDATE runs SET state = 'cancelled', reason = :reason, finished_ms = :now WHERE turn_id = :turn AND state = 'unknown'
+RESOLVE = f"""
+UPDATE runs SET state = 'cancelled', reason = :reason, finished_ms = :now
+WHERE turn_id = :turn AND {_leads_to(RunPhase.CANCELLED)} AND state = 'unknown'
 """
 
 
