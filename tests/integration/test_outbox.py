@@ -43,7 +43,7 @@ async def echo(start: FollowStart) -> AsyncGenerator[RunEvent]:
         yield event
 
 
-async def test_the_lane_does_not_wait_for_feishu_and_every_answer_is_seen_once(
+async def test_the_lane_does_not_wait_for_feishu_and_answers_keep_their_order(
     feishu: FeishuSandbox, tmp_path: Path
 ) -> None:
     target, chat = PlayedTarget(echo), feishu.direct_chat(MARTA)
@@ -60,9 +60,21 @@ async def test_the_lane_does_not_wait_for_feishu_and_every_answer_is_seen_once(
         feishu.faults.clear()
         await emptied(bridge)
         texts = [shown.text for shown in feishu.from_bot(chat)]
-        assert sorted(text.splitlines()[0] for text in texts) == [f"answer to question {number}" for number in range(3)]
+        assert [text.splitlines()[0] for text in texts] == [f"answer to question {number}" for number in range(3)]
         confirmed = await rows(bridge, "SELECT replied_ms FROM runs ORDER BY seq")
         assert confirmed == sorted(confirmed), "one conversation's answers are completed in their order"
+
+
+async def test_the_card_of_the_next_turn_does_not_stand_above_an_answer_that_was_refused_for_a_while(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    chat = feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, PlayedTarget(answer), tmp_path):
+        one = await feishu.write(MARTA, chat, "one")
+        feishu.faults.fail(f"/open-apis/im/v1/messages/{one.message_id}/reply", times=6, status=500)
+        asked = [one.message_id, (await feishu.write(MARTA, chat, "two")).message_id]
+        await answer_to(feishu, chat, after=1, within_s=30)
+    assert [shown.parent_id for shown in feishu.from_bot(chat)] == asked
 
 
 async def test_an_answer_waits_as_long_as_feishu_asks_for(feishu: FeishuSandbox, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from agno_lark.feishu.events import Event, parse_event
 from agno_lark.intake import Intake
 from agno_lark.settings import Settings
 from agno_lark.store import Store, Tx
-from agno_lark.turns.rows import RunPhase, close_run, remember_card_message
+from agno_lark.turns.rows import RunPhase, close_run, mark_submitted, remember_card_message
 
 BOT = "ou_bot"
 CREATED_MS = 1_780_382_407_313
@@ -339,6 +339,7 @@ async def test_a_press_after_the_end_says_so(open_door: OpenDoor) -> None:
     door = open_door()
     await door.intake.accept(message("hello"))
     (turn,) = door.taken
+    await door.store.transact(mark_submitted, turn, "run")
     await door.store.transact(close_run, turn, RunPhase.COMPLETED)
     answer = await door.intake.accept(click(turn))
     assert answer is not None

@@ -16,6 +16,7 @@ from agno_lark.turns import (
     RunRow,
     begin_turn,
     dismiss_turn,
+    is_stale,
     last_language,
     request_cancel,
     retry_turn,
@@ -204,7 +205,8 @@ def accept_click(tx: Tx, job_id: str, click: Click, may_decide: Callable[[RunRow
     assert click.op in (RETRY, DISMISS)  # noqa: S101 - the caller has looked
     decided = retry_turn(tx, row.turn_id, job_id) if click.op == RETRY else dismiss_turn(tx, row.turn_id)
     done = decided is Decided.DONE
-    told = ("toast.retried" if click.op == RETRY else "toast.dismissed") if done else "toast.decided"
+    retried = "toast.answering" if is_stale(row) else "toast.retried"
+    told = (retried if click.op == RETRY else "toast.dismissed") if done else "toast.decided"
     return ClickAnswer(phrase=told, language=row.language, is_good=done)
 
 

@@ -1,5 +1,7 @@
 """The door: each event of the connection is read, judged and committed here, before it is acknowledged."""
 
+import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -42,6 +44,7 @@ __all__ = ["Intake"]
 
 logger = logging.getLogger(__name__)
 
+KNOWN_WITHIN_S = 1.5  # of the three seconds Feishu waits for an acknowledgement
 _READ = frozenset({"text", "post"})
 
 
@@ -67,7 +70,8 @@ class Intake:
     ) -> None:
         self._store = store
         self._settings = settings
-        self.bot_open_id = bot_open_id  # until it is known, messages of groups are left to be delivered again
+        self._bot_open_id = bot_open_id  # until it is known, messages of groups are left to be delivered again
+        self._known = asyncio.Event()
         self._target = target
         self._clock = clock
         self._ids = ids
@@ -75,6 +79,17 @@ class Intake:
         self._taken = taken
         self._superseded = superseded
         self.counts: Counter[str] = Counter()  # what became of events, for /feishu/status
+
+    @property
+    def bot_open_id(self) -> str:
+        """The bot's own open id, "" while it is not known."""
+        return self._bot_open_id
+
+    @bot_open_id.setter
+    def bot_open_id(self, open_id: str) -> None:
+        self._bot_open_id = open_id
+        if open_id:
+            self._known.set()
 
     async def accept(self, event: Event) -> Mapping[str, Any] | None:
         """Commit what the event asks for; returns a click's answer. An event that asks for nothing returns at once.
@@ -98,7 +113,7 @@ class Intake:
         return None
 
     async def _message(self, message: IncomingMessage) -> None:
-        if not self.bot_open_id and message.chat_type != "p2p":
+        if message.chat_type != "p2p" and not await self._knows_itself():
             raise FeishuError("the bot's own id is not known yet, so nobody can tell whether it is meant")
         meant = meant_text(message.message_type, message.content, message.mentions, bot_open_id=self.bot_open_id)
         admission = admit_message(message, meant, self._settings, self.bot_open_id)
@@ -133,6 +148,13 @@ class Intake:
         """What a command asks for is meant for the moment it is written in; only that a stop is not, harms at once."""
         was_before = is_of_a_former_life(message.created_ms, self._started_ms)
         return late_ms is not None or (command.name == "cancel" and was_before)
+
+    async def _knows_itself(self) -> bool:
+        """Whether the bot's own id is known; at a start it is, in a moment."""
+        if not self.bot_open_id:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._known.wait(), KNOWN_WITHIN_S)
+        return bool(self.bot_open_id)
 
     async def _click(self, click: CardClick) -> Mapping[str, Any]:
         op, turn_id = click.value.get("op"), click.value.get("turn")

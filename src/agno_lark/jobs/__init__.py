@@ -17,6 +17,7 @@ from agno_lark.jobs.queue import (
     extend,
     finish,
     forget_payload,
+    is_open,
     kept_payload,
     recover,
     release,
@@ -24,6 +25,7 @@ from agno_lark.jobs.queue import (
     revoke,
     running_in_lane,
     settle_clock,
+    still_open,
     void_former_life,
 )
 from agno_lark.jobs.runner import JobKind, Lease, Prepared, Runner
@@ -48,6 +50,7 @@ __all__ = [
     "extend",
     "finish",
     "forget_payload",
+    "is_open",
     "kept_payload",
     "recover",
     "release",
@@ -55,5 +58,6 @@ __all__ = [
     "revoke",
     "running_in_lane",
     "settle_clock",
+    "still_open",
     "void_former_life",
 ]

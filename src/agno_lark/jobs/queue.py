@@ -24,6 +24,7 @@ __all__ = [
     "finish",
     "forget_payload",
     "has_ready",
+    "is_open",
     "kept_payload",
     "recover",
     "release",
@@ -31,6 +32,7 @@ __all__ = [
     "revoke",
     "running_in_lane",
     "settle_clock",
+    "still_open",
     "void_former_life",
 ]
 
@@ -290,6 +292,19 @@ def running_in_lane(tx: Tx, lane: str) -> str | None:
     """The id of the lane's running job."""
     row = tx.one(LANE_RUNS, {"lane": lane})
     return str(row["id"]) if row else None
+
+
+LANE = "SELECT 1 FROM lanes WHERE lane = :lane"
+
+
+def is_open(tx: Tx, lane: str) -> bool:
+    """Whether the lane has unfinished jobs."""
+    return tx.one(LANE, {"lane": lane}) is not None
+
+
+async def still_open(store: Store, lane: str) -> bool:
+    """As `is_open`, for those who look again and again. Raises `StoreError`."""
+    return bool(await store.read(LANE, {"lane": lane}))
 
 
 VOID_FORMER = "UPDATE jobs SET lease_until_ms = 0 WHERE state = 'running' AND lease_owner = :owner"

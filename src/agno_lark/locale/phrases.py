@@ -37,10 +37,11 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "turn.superseded": {"en": "Stopped for your newer message.", "zh": "因您的新消息而停止。"},
     "turn.stale": {"en": "Not run", "zh": "未运行"},
     "turn.stale.body": {
-        "en": "You wrote this {when} ago, and it reached me only now. Perhaps its time has passed, so nothing was started. "
-        "Shall I answer it?",
-        "zh": "这条消息是您 {when}前发出的，我刚刚才收到。它可能已过时，所以没有开始运行。需要我现在回答吗？",
+        "en": "You wrote this {when} ago, and it reached me only now. Perhaps its time has passed, so nothing was started.",
+        "zh": "这条消息是您 {when}前发出的，我刚刚才收到。它可能已过时，所以没有开始运行。",
     },
+    "turn.stale.asks": {"en": "Shall I answer it?", "zh": "需要我现在回答吗？"},
+    "turn.answered_now": {"en": "Answered below, at your wish.", "zh": "已应您的要求回答，见下文。"},
     "turn.retry": {"en": "Ask again", "zh": "重新提问"},
     "turn.answer_now": {"en": "Answer now", "zh": "现在回答"},
     "turn.dismiss": {"en": "Dismiss", "zh": "忽略"},
@@ -51,8 +52,8 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "turn.retried": {"en": "Asked again: see the newer answer.", "zh": "已重新提问：请看新的回答。"},
     "turn.dismissed": {"en": "Left as it is.", "zh": "已忽略。"},
     "turn.heading.again": {
-        "en": "Asked again at your wish; what became of the first time is told above.",
-        "zh": "应您的要求重新提问；第一次的情况见上文。",
+        "en": "Run at your wish; what came of it before is told above.",
+        "zh": "应您的要求运行；此前的情况见上文。",
     },
     "turn.sent_again": {
         "en": "Feishu did not confirm this message when it was first sent; you may have seen it already.",
@@ -233,6 +234,7 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     # toasts: the short answer to a click
     "toast.stopping": {"en": "Stopping…", "zh": "正在停止…"},
     "toast.retried": {"en": "Asked again", "zh": "已重新提问"},
+    "toast.answering": {"en": "Answering it now", "zh": "现在开始回答"},
     "toast.dismissed": {"en": "Left as it is", "zh": "已忽略"},
     "toast.decided": {"en": "That has been decided already.", "zh": "此事已经处理过了。"},
     "toast.unknown": {

@@ -8,7 +8,16 @@ card id, message id and the highest sequence in use (table runs); every send car
 from agno_lark.replies.answer import DISMISS, RETRY, STOP, FinalPart, final_parts, running_card
 from agno_lark.replies.ending import Ending, Resolution
 from agno_lark.replies.notes import note_card
-from agno_lark.replies.outbox import REPLY, Deliverer, cancel_reply, forget_replies, put_answer, put_card, send_again
+from agno_lark.replies.outbox import (
+    REPLY,
+    Deliverer,
+    cancel_reply,
+    forget_replies,
+    put_answer,
+    put_card,
+    reply_lane,
+    send_again,
+)
 from agno_lark.replies.parts import showable, split_answer
 from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
@@ -36,6 +45,7 @@ __all__ = [
     "note_card",
     "put_answer",
     "put_card",
+    "reply_lane",
     "running_card",
     "send_again",
     "showable",

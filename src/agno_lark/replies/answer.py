@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from agno_lark.locale import Lang, duration, say
-from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain, words
-from agno_lark.replies.ending import Ending
+from agno_lark.replies.elements import Card, Element, button, card, folded, grey, markdown, plain, row, words
+from agno_lark.replies.ending import Ending, Resolution
 from agno_lark.replies.parts import PART_BYTES, closed, first_part, json_bytes, showable, split_answer
 from agno_lark.targets import RunState, RunView, Step, StepState
 
@@ -103,10 +103,11 @@ def _choices(ending: Ending, lang: Lang) -> list[Element]:
     if not ending.asks:
         return []
     retry = say("turn.answer_now" if ending.stale else "turn.retry", lang)
-    return [
+    buttons = [
         button(retry, "retry", {"op": RETRY, "turn": ending.turn_id}),
         button(say("turn.dismiss", lang), "dismiss", {"op": DISMISS, "turn": ending.turn_id}),
     ]
+    return [row(buttons, "choices")]
 
 
 def _panels(view: RunView, lang: Lang) -> list[Element]:
@@ -146,7 +147,8 @@ def _sentences(ending: Ending, lang: Lang) -> list[str]:
     if ending.again:
         said.append(say("turn.sent_again", lang))
     if ending.resolved is not None:
-        said.append(say(f"turn.{ending.resolved}", lang))
+        taken_up = ending.stale and ending.resolved is Resolution.RETRIED
+        said.append(say("turn.answered_now" if taken_up else f"turn.{ending.resolved}", lang))
     return said
 
 
@@ -154,7 +156,8 @@ def _body(ending: Ending, lang: Lang) -> list[str]:
     if ending.unknown:
         return [say("turn.unknown.superseded" if ending.superseded else "turn.unknown.body", lang)]
     if ending.stale:
-        return [say("turn.stale.body", lang, when=duration(ending.elapsed_ms, lang))]
+        told = say("turn.stale.body", lang, when=duration(ending.elapsed_ms, lang))
+        return [f"{told} {say('turn.stale.asks', lang)}" if ending.asks else told]
     if ending.superseded:
         return [say("turn.superseded", lang)]
     if ending.fault is not None:

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-__all__ = ["Card", "Element", "button", "card", "folded", "grey", "markdown", "plain", "words"]
+__all__ = ["Card", "Element", "button", "card", "folded", "grey", "markdown", "plain", "row", "words"]
 
 type Element = dict[str, Any]
 type Card = dict[str, Any]
@@ -40,6 +40,20 @@ def button(text: str, element_id: str, value: dict[str, str]) -> Element:
         "type": "default",
         "size": "small",
         "behaviors": [{"type": "callback", "value": value}],
+    }
+
+
+def row(elements: list[Element], element_id: str) -> Element:
+    """Side by side, on a narrow screen below each other."""
+    columns = [
+        {"tag": "column", "width": "auto", "elements": [element], "vertical_align": "center"} for element in elements
+    ]
+    return {
+        "tag": "column_set",
+        "element_id": element_id,
+        "flex_mode": "flow",
+        "horizontal_spacing": "8px",
+        "columns": columns,
     }
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "forget_replies",
     "put_answer",
     "put_card",
+    "reply_lane",
     "send_again",
 ]
 
@@ -84,7 +85,12 @@ def put_card(
 def _put(tx: Tx, reply_id: str, turn_id: str | None, lane: str, place: Place, language: Lang, content: str) -> None:
     given = {"id": reply_id, "turn": turn_id, "language": language, "content": content, "now": tx.now_ms}
     tx.execute(PUT, given | {"place": json.dumps(place.as_json())})
-    enqueue(tx, NewJob(id=reply_id, kind=REPLY, queue=Queue.REPLIES, lane=f"reply:{lane}"))
+    enqueue(tx, NewJob(id=reply_id, kind=REPLY, queue=Queue.REPLIES, lane=reply_lane(lane)))
+
+
+def reply_lane(lane: str) -> str:
+    """The lane of a conversation's replies: open as long as one of them is not confirmed."""
+    return f"reply:{lane}"
 
 
 BEGIN = """

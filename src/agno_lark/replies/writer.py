@@ -29,6 +29,7 @@ __all__ = ["CardMemory", "CardWriter", "Progress"]
 logger = logging.getLogger(__name__)
 
 AFTER_S = 0.02  # the run's submission goes first
+BEHIND_FIRST_S, BEHIND_MOST_S = 0.02, 1.0  # between looks whether the answer before this one is shown
 GAP_S = 0.25  # between two updates of one card: calm to read, and room for other cards under the app's limits
 SLOW_GAP_S = 1.0  # between two writes of a whole card, once it cannot stream any more
 LONG_CHARS = 20_000
@@ -108,9 +109,10 @@ class CardWriter:
         self._task: asyncio.Task[None] | None = None
         self.operations = 0  # writes to this card, for the log and benchmarks
 
-    def start(self) -> None:
-        """Show the card; from here on it follows `show`."""
-        self._task = asyncio.create_task(self._follow(), name=f"card-{self._turn_id}")
+    def start(self, earlier_waits: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Show the card; from here on it follows `show`. It is not made as long as `earlier_waits()`: what was asked
+        before it is answered above it."""
+        self._task = asyncio.create_task(self._follow(earlier_waits), name=f"card-{self._turn_id}")
 
     def show(self, view: RunView) -> None:
         """The run looks like this now. Never waits."""
@@ -193,9 +195,11 @@ class CardWriter:
             logger.error("a card was left behind", extra={"action": "card_fault"}, exc_info=fault)
         self._task = None
 
-    async def _follow(self) -> None:
+    async def _follow(self, earlier_waits: Callable[[], Awaitable[bool]] | None) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), AFTER_S)
+        if earlier_waits is not None and self._memory.card_id is None:
+            await self._wait_behind(earlier_waits)
         if self._ended.is_set() and self._memory.card_id is None:
             return  # the answer is there before the card: deliver() sends it as it is
         try:
@@ -222,6 +226,16 @@ class CardWriter:
                     self._changed.set()
                 elif not error.retryable:
                     return
+
+    async def _wait_behind(self, earlier_waits: Callable[[], Awaitable[bool]]) -> None:
+        pause_s = BEHIND_FIRST_S
+        while not self._ended.is_set():
+            with contextlib.suppress(StoreError):  # logged by the store; then it is looked at again
+                if not await earlier_waits():
+                    return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), pause_s)
+            pause_s = min(2 * pause_s, BEHIND_MOST_S)
 
     async def _open(self) -> None:
         if self._memory.card_id is None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from agno_lark import crash
 from agno_lark.clock import Clock, Ids
 from agno_lark.errors import StoreError, TargetError
-from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect
-from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions, put_answer
+from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect, is_open, still_open
+from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions, put_answer, reply_lane
 from agno_lark.store import Store, Tx
 from agno_lark.targets import (
     FaultReason,
@@ -83,18 +83,19 @@ class TurnHandler:
         one commit lies between a turn's time and its run. A turn that somebody stopped meanwhile is not submitted."""
         row = rows.run_of_turn(tx, job.id)
         run_id = self._ids.new()
+        is_behind = is_open(tx, reply_lane(job.lane))
         if row is None or not rows.mark_submitted(tx, job.id, run_id):
-            return Prepared(value=(row, None))
+            return Prepared(value=(row, None, is_behind))
         begin_effect(tx, job, "submit")
-        return Prepared(value=(row, run_id), effect_begun=True)
+        return Prepared(value=(row, run_id, is_behind), effect_begun=True)
 
     async def handle(self, job: Job, lease: Lease) -> Outcome:
         """A turn whose run has not been handed over yet."""
-        row, run_id = lease.prepared
+        row, run_id, is_behind = lease.prepared
         if row is None:
             raise _no_row(job)
         crash.reached("turn.claimed")
-        turn = self._begin(row)
+        turn = self._begin(row, is_behind=is_behind)
         try:
             if run_id is None:
                 turn.view = RunView(state=RunState.CANCELLED)
@@ -209,12 +210,14 @@ class TurnHandler:
         )
         return self._open_card(place_of(row), memory, row)
 
-    def _begin(self, row: RunRow) -> _Turn:
+    def _begin(self, row: RunRow, *, is_behind: bool = True) -> _Turn:
+        """`is_behind`: an earlier answer of the conversation may still wait to be shown."""
+        lane = reply_lane(row.session_id)
         turn = _Turn(row, self._card(row))
         self._active[row.turn_id] = turn
         if row.cancel_requested_ms is not None:
             turn.card.stopping()
-        turn.card.start()
+        turn.card.start((lambda: still_open(self._store, lane)) if is_behind else None)
         return turn
 
     async def _leave(self, turn: _Turn) -> None:

@@ -25,7 +25,16 @@ from agno_lark.turns.rows import (
     run_of_turn,
 )
 
-__all__ = ["Decided", "cancel_waiting", "dismiss_turn", "retry_turn", "set_aside", "supersede", "was_superseded"]
+__all__ = [
+    "Decided",
+    "cancel_waiting",
+    "dismiss_turn",
+    "is_stale",
+    "retry_turn",
+    "set_aside",
+    "supersede",
+    "was_superseded",
+]
 
 STALE = "stale"
 SUPERSEDED = "superseded"
@@ -120,7 +129,7 @@ def dismiss_turn(tx: Tx, turn_id: str) -> Decided:
     if row is None:
         return Decided.NOTHING
     kept = kept_payload(tx, turn_id)
-    if row.state is RunPhase.UNKNOWN or (_is_stale(row) and kept):
+    if row.state is RunPhase.UNKNOWN or (is_stale(row) and kept):
         _let_go(tx, row, Resolution.DISMISSED, kept)
         return Decided.DONE
     return Decided.ALREADY if row.reason in (*Resolution, STALE) else Decided.NOTHING
@@ -132,7 +141,7 @@ def _let_go(tx: Tx, row: RunRow, resolution: Resolution, kept: dict[str, object]
     if unknown:
         resolve_unknown(tx, row.turn_id, resolution)
     forget_payload(tx, row.turn_id)
-    if not unknown and not _is_stale(row):
+    if not unknown and not is_stale(row):
         return
     age_ms = kept.get("age_ms")
     ending = Ending(
@@ -152,7 +161,8 @@ def was_superseded(row: RunRow) -> bool:
     return row.reason == SUPERSEDED
 
 
-def _is_stale(row: RunRow) -> bool:
+def is_stale(row: RunRow) -> bool:
+    """It came too late, and nobody has decided about it yet."""
     return row.state is RunPhase.CANCELLED and row.reason == STALE
 
 
