@@ -267,12 +267,12 @@ class Settings(BaseSettings):
         json_schema_extra=_hint("seconds from 1 to 86400", "leave it out for 1800"),
     )
     bridge_lost_run_timeout: float = Field(
-        default=120.0,
+        default=60.0,
         ge=1,
         le=86_400,
         description="Seconds after which a run is given up that the AgentOS lists as running, but lost when it was "
         "restarted.",
-        json_schema_extra=_hint("seconds from 1 to 86400", "leave it out for 120"),
+        json_schema_extra=_hint("seconds from 1 to 86400", "leave it out for 60"),
     )
     bridge_drain_timeout: float = Field(
         default=10.0,

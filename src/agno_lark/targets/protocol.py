@@ -189,7 +189,7 @@ class FollowLimits:
 
     silence_s: float = 60.0
     run_timeout_s: float = 900.0
-    lost_s: float = 120.0
+    lost_s: float = 60.0
     backoff_first_s: float = 0.25
     backoff_max_s: float = 10.0
     missing_grace_s: float = 3.0
