@@ -4,10 +4,11 @@ A daemon's start costs 2 s of processor time, nearly all of it imports; a matrix
 What is forked runs `agno_lark.cli.main` as the command does, in a process, an environment and a folder of its own.
 
 Orders come as JSON lines on stdin: `{"order", "args", "env", "cwd", "log"}`. Told on stdout, as JSON lines:
-`{"order", "pid"}` when it is started and `{"order", "exit"}` when it has ended (negative: the signal that killed it).
-Ends, and kills what still lives, when stdin is closed.
+`{"ready"}` first, then `{"order", "pid"}` when it is started and `{"order", "exit"}` when it has ended (negative: the
+signal that killed it). Ends, and kills what still lives, when stdin is closed.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -25,6 +26,10 @@ DAEMON = (
     "agno_lark.cli.serving",
     "agno_lark.observe",
     "aiosqlite",
+    "concurrent.futures.thread",
+    "pydantic.v1",
+    "rich.traceback",
+    "structlog.dev",
     "uvicorn.lifespan.off",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
@@ -38,11 +43,13 @@ def main() -> None:
     sdk = threading.Thread(target=load_frame_class)  # not in this one: it takes hold of the thread's event loop
     sdk.start()
     sdk.join()
+    gc.freeze()  # what is shared stays shared: the children's collectors leave it alone
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     orders: dict[int, int] = {}
+    _tell({"ready": os.getpid()})
     unread = b""
     while True:
         ready, _, _ = select.select([0, woken], [], [])

@@ -83,13 +83,16 @@ class ForkServer:
     def running(cls) -> Iterator["ForkServer"]:
         command = [sys.executable, "-m", "tests.fork_server"]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise RuntimeError("the fork server could not start; its stderr says why")
             server = cls(process)
             hearing = threading.Thread(target=server._hear, name="fork-server")
             hearing.start()
             try:
                 yield server
             finally:
-                assert process.stdin is not None
                 process.stdin.close()
                 hearing.join()
 
@@ -225,7 +228,7 @@ class World:
         self.calls_path = calls_path
         self.folder = folder
 
-    async def try_all(self, cells: Sequence[Cell], *, at_once: int = 6) -> dict[Cell, Aftermath]:
+    async def try_all(self, cells: Sequence[Cell], *, at_once: int = 8) -> dict[Cell, Aftermath]:
         places = asyncio.Semaphore(at_once)
 
         async def one(cell: Cell) -> Aftermath:
