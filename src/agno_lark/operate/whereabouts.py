@@ -143,7 +143,7 @@ def _verdict(
         tried = f"; tried {open_reply.attempts} times, last: {open_reply.error}" if open_reply.error else ""
         return "replying", f"it has been carried out, and its answer is on its way to Feishu{tried}"
     lost = next((reply for reply in replies if reply.state == JobState.FAILED), None)
-    if lost is not None:
+    if lost is not None and not (run and run.replied_ms):  # else it was sent again since
         return "failed", f"its answer could not be shown: {lost.error}"
     if job.state in (JobState.FAILED, JobState.CANCELLED):
         why = f" ({job.error})" if job.error else ""
