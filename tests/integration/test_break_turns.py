@@ -1,5 +1,6 @@
 """Turns on a bad day: a run is never begun a second time on a guess, and a full disk does not end one that goes on."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,35 @@ async def test_a_run_that_had_begun_and_is_gone_after_a_restart_is_not_begun_aga
     assert len(target.submissions) == 1, "the flight would be booked twice"
     assert "cannot be picked up again" in shown.text
     assert len(feishu.from_bot(chat)) == 1
+
+
+@pytest.mark.parametrize("noted", ["at the stop", "on the way"])
+async def test_what_was_seen_of_a_run_stays_on_its_card_when_both_ends_of_it_die(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: str
+) -> None:
+    async def half(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        assert isinstance(start, RunRequest)
+        yield RunEvent(name="RunStarted", index=0, data={"run_id": start.run_id})
+        for index, text in enumerate(("as far ", "as this"), 1):
+            yield RunEvent(name="RunContent", index=index, data={"run_id": start.run_id, "content": text})
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(handle, "LOOK_AGAIN_S", 0.01)
+    if noted == "on the way":
+        monkeypatch.setattr(handle, "SEEN_EVERY_S", 0.0)
+    target, chat = PlayedTarget(half), feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path) as bridge:
+        await feishu.write(MARTA, chat, "tell me everything")
+        await feishu.until(lambda _: any("as far as this" in shown.text for shown in feishu.from_bot(chat)))
+        assert bridge._store is not None
+        kept = await bridge._store.read("SELECT 1 FROM runs WHERE seen LIKE '%as far as this%'")
+        assert bool(kept) is (noted == "on the way")
+    async with bridge_on(feishu, target, tmp_path) as bridge:
+        shown = await answer_to(feishu, chat)
+        assert bridge._store is not None
+        assert not await bridge._store.read("SELECT 1 FROM runs WHERE seen IS NOT NULL")
+    assert "as far as this" in shown.text
+    assert "cannot be picked up again" in shown.text
 
 
 async def test_a_lost_submission_is_not_sent_again_under_another_persons_name(

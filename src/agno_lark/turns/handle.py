@@ -12,7 +12,17 @@ from agno_lark import crash
 from agno_lark.clock import Clock, Ids
 from agno_lark.errors import StoreError, TargetError
 from agno_lark.jobs import Job, JobState, Lease, Outcome, Prepared, begin_effect, is_open, still_open
-from agno_lark.replies import CardMemory, CardWriter, Ending, Place, Reactions, put_answer, reply_lane
+from agno_lark.replies import (
+    CardMemory,
+    CardWriter,
+    Ending,
+    Place,
+    Reactions,
+    ending_from_json,
+    ending_to_json,
+    put_answer,
+    reply_lane,
+)
 from agno_lark.store import Store, Tx
 from agno_lark.targets import (
     FaultReason,
@@ -35,6 +45,7 @@ __all__ = ["OpenCard", "TurnHandler"]
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
+SEEN_EVERY_S = 5.0  # what the person has seen is noted so often, for when both ends of it die
 STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
 LOOKS_AFTER_LOSS = 4  # about ten seconds, while somebody waits
@@ -50,6 +61,9 @@ class _Turn:
     row: RunRow
     card: CardWriter
     view: RunView = field(default_factory=RunView)
+    seen: RunView | None = None  # what a former life had shown
+    noted: str = ""  # the text noted last
+    noted_s: float = 0.0
     patience: asyncio.Timeout | None = None  # how long the run is still waited for; without end until it is hurried
 
     @property
@@ -213,7 +227,8 @@ class TurnHandler:
     def _begin(self, row: RunRow, *, is_behind: bool = True) -> _Turn:
         """`is_behind`: an earlier answer of the conversation may still wait to be shown."""
         lane = reply_lane(row.session_id)
-        turn = _Turn(row, self._card(row))
+        seen = ending_from_json(row.seen).view if row.seen else None
+        turn = _Turn(row, self._card(row), seen=seen, noted_s=self._clock.monotonic_s())
         self._active[row.turn_id] = turn
         if row.cancel_requested_ms is not None:
             turn.card.stopping()
@@ -223,7 +238,18 @@ class TurnHandler:
     async def _leave(self, turn: _Turn) -> None:
         self._active.pop(turn.row.turn_id, None)
         if self._ended.get(turn.row.turn_id) is not turn:  # else its answer goes on with the card
+            await self._note_seen(turn)
             await turn.card.abandon()
+
+    async def _note_seen(self, turn: _Turn) -> None:
+        """Note the view where it has grown: should this process and the AgentOS both die, its text is still known."""
+        turn.noted_s = self._clock.monotonic_s()
+        if turn.view.text == turn.noted or (turn.seen and len(turn.view.text) < len(turn.seen.text)):
+            return
+        kept = Ending(view=replace(turn.view, reasoning="", requirements=()), elapsed_ms=0)
+        with contextlib.suppress(StoreError):  # logged by the store; the next one tries again
+            await self._store.transact(rows.remember_seen, turn.row.turn_id, ending_to_json(kept))
+            turn.noted = turn.view.text
 
     def _hold(self, turn: _Turn) -> None:
         turn.card.hold()
@@ -337,7 +363,9 @@ class TurnHandler:
                 turn.view = fold(turn.view, event)
                 if turn.is_hurried and is_news(event):
                     turn.hurry()
-                turn.card.show(turn.view)
+                turn.card.show(_as_seen(turn))
+                if self._clock.monotonic_s() - turn.noted_s >= SEEN_EVERY_S:
+                    await self._note_seen(turn)
                 if turn.view.text:
                     crash.reached("turn.following")
                 if turn.view.run_id != told_run_id and turn.view.state is not RunState.SUBMITTED:
@@ -362,6 +390,8 @@ class TurnHandler:
         """How it ended, for the job runner, which closes run and job and puts the answer into the outbox, all in one
         transaction."""
         row = turn.row
+        if phase not in (RunPhase.COMPLETED, RunPhase.PAUSED):
+            turn.view = _as_seen(turn)
         if phase is not RunPhase.PAUSED:  # nothing of it goes on, whatever it was at
             turn.view = replace(turn.view, steps=close_running(turn.view.steps, StepState.STOPPED, None))
         ending = Ending(
@@ -380,6 +410,14 @@ class TurnHandler:
             also=lambda tx: _close(tx, row, phase, fault, ending),
             after=_closed,
         )
+
+
+def _as_seen(turn: _Turn) -> RunView:
+    """The view, with what the person had seen before where more was seen than is known now: it stays on the card."""
+    view, seen = turn.view, turn.seen
+    if seen is None or len(seen.text) <= len(view.text):
+        return view
+    return replace(view, text=seen.text, steps=view.steps or seen.steps)
 
 
 def _may_have_arrived(turn: _Turn, error: TargetError) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "remember_card",
     "remember_card_message",
     "remember_reaction",
+    "remember_seen",
     "request_cancel",
     "reserve_sequence",
     "resolve_unknown_run",
@@ -105,6 +106,7 @@ class RunRow(NewRun):
     card_message_id: str | None
     card_sequence: int
     replied_ms: int | None
+    seen: str | None
 
     @classmethod
     def from_row(cls, row: Row) -> "RunRow":
@@ -170,7 +172,7 @@ def mark_running(tx: Tx, turn_id: str, run_id: str) -> bool:
 
 CLOSE = {
     phase: f"""
-UPDATE runs SET state = '{phase}', reason = :reason, finished_ms = :now
+UPDATE runs SET state = '{phase}', reason = :reason, finished_ms = :now, seen = NULL
 WHERE turn_id = :turn AND {UNFINISHED} AND ({_leads_to(phase)} OR state = '{phase}')
 """
     for phase in (*sorted(OVER), RunPhase.PAUSED)
@@ -314,6 +316,14 @@ def mark_replied(tx: Tx, turn_id: str, message_id: str | None) -> None:
 UNTIDY = """
 SELECT turn_id FROM runs WHERE reaction_id IS NOT NULL AND replied_ms IS NOT NULL ORDER BY replied_ms DESC LIMIT 200
 """
+
+
+SEEN = f"UPDATE runs SET seen = :seen WHERE turn_id = :turn AND {UNFINISHED}"
+
+
+def remember_seen(tx: Tx, turn_id: str, seen: str) -> None:
+    """What the person has seen of the run so far: kept for the case that neither it nor we survive."""
+    tx.execute(SEEN, {"turn": turn_id, "seen": seen})
 
 
 def remember_reaction(tx: Tx, turn_id: str, reaction_id: str | None) -> None:

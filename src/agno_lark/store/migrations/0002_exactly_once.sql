@@ -16,6 +16,7 @@ CREATE TABLE outbox (
 ALTER TABLE dedup_messages ADD COLUMN job_id TEXT;
 
 ALTER TABLE runs ADD COLUMN retry_of TEXT; -- the turn this one was asked for in the stead of
+ALTER TABLE runs ADD COLUMN seen TEXT; -- JSON: what the person had seen of a run that goes on; gone when it ends
 ALTER TABLE runs ADD COLUMN replied_ms BIGINT; -- when Feishu had confirmed the whole answer
 CREATE INDEX runs_by_message ON runs (message_id);
 CREATE INDEX runs_with_emoji ON runs (turn_id) WHERE reaction_id IS NOT NULL;
