@@ -25,6 +25,8 @@ from tests.bench.measures import spread_ms
 
 __all__ = ["OnePerCall", "huey_jobs"]
 
+WITHIN_S = 120.0
+
 type Params = dict[str, object]
 
 
@@ -160,6 +162,7 @@ def huey_jobs(folder: Path, rows_path: Path | None, *, jobs: int, lanes: int, wo
     accepted_s: dict[str, float] = {}
     completed_s: dict[str, float] = {}
     enqueue_s: list[float] = []
+    failures: list[Exception] = []
     numbers = itertools.count()
 
     @huey.task()  # type: ignore[untyped-decorator]
@@ -170,7 +173,7 @@ def huey_jobs(folder: Path, rows_path: Path | None, *, jobs: int, lanes: int, wo
         return True
 
     def write() -> None:
-        while (number := next(numbers)) < jobs:
+        while not failures and (number := next(numbers)) < jobs:
             job_id, began_s = f"turn-{number}", time.monotonic()
             if rows is not None:
                 rows.accept(job_id, number % lanes, number)
@@ -179,7 +182,7 @@ def huey_jobs(folder: Path, rows_path: Path | None, *, jobs: int, lanes: int, wo
             enqueue_s.append(time.monotonic() - began_s)
 
     def work() -> None:
-        while len(completed_s) < jobs:
+        while not failures and len(completed_s) < jobs:
             task = huey.dequeue()
             if task is None:
                 time.sleep(0.001)
@@ -187,12 +190,21 @@ def huey_jobs(folder: Path, rows_path: Path | None, *, jobs: int, lanes: int, wo
             huey.execute(task)
             completed_s[task.args[0]] = time.monotonic()
 
-    threads = [threading.Thread(target=target, daemon=True) for target in [write] * 8 + [work] * workers]
+    def told(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=told, args=(step,), daemon=True) for step in [write] * 8 + [work] * workers]
     began_s = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=300)
+        thread.join(max(0.0, began_s + WITHIN_S - time.monotonic()))
+    failures += [TimeoutError(f"not done within {WITHIN_S} s")] * (len(completed_s) < jobs)
+    if failures:
+        raise failures[0]
     took_s = max(completed_s.values()) - began_s
     huey.storage.close()
     if rows is not None:
