@@ -18,7 +18,7 @@ from sqlalchemy.util import await_only, greenlet_spawn
 from agno_lark.intake.accept import seen_before
 from agno_lark.sessions import current_generation, session_id
 from agno_lark.store import Row, Tx
-from agno_lark.turns import NewRun, RunPhase, open_run, run_of_turn
+from agno_lark.turns import NewRun, RunPhase, open_run
 from agno_lark.turns.rows import close_run, mark_submitted
 from tests.bench.jobs_work import TARGET, TEXT, Transacts, origin_of
 from tests.bench.measures import spread_ms
@@ -143,7 +143,6 @@ class _Rows:
 
     def submit(self, job_id: str) -> None:
         with self.tx() as tx:
-            run_of_turn(tx, job_id)
             mark_submitted(tx, job_id, f"run-{job_id}")
 
     def complete(self, job_id: str) -> None:

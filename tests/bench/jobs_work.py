@@ -9,11 +9,11 @@ from typing import Any, Concatenate, cast
 
 from agno_lark.clock import RandomIds, SystemClock
 from agno_lark.intake.accept import Origin, Talk, accept_message
-from agno_lark.jobs import Job, JobKind, Lease, Outcome, Prepared, Runner, begin_effect
-from agno_lark.replies import Place
+from agno_lark.jobs import Job, JobKind, Lease, Outcome, Prepared, Runner, begin_effect, is_open
+from agno_lark.replies import Place, reply_lane
 from agno_lark.sessions import Scope
 from agno_lark.store import Store, Tx
-from agno_lark.turns import TURN, RunPhase, run_of_turn
+from agno_lark.turns import TURN, RunPhase
 from agno_lark.turns.rows import close_run, mark_submitted
 from tests.bench.measures import spread_ms
 
@@ -87,8 +87,8 @@ def origin_of(lane: int, number: int) -> Origin:
 
 def prepare(tx: Tx, job: Job) -> Prepared:
     """What a turn records in the claim's own transaction: its run's id, and that it is about to be submitted."""
-    row = run_of_turn(tx, job.id)
-    mark_submitted(tx, job.id, f"run-{job.id}")
+    is_open(tx, reply_lane(job.lane))
+    row = mark_submitted(tx, job.id, f"run-{job.id}")
     begin_effect(tx, job, "submit")
     return Prepared(value=row, effect_begun=True)
 

@@ -33,7 +33,7 @@ class RunMachine(RuleBasedStateMachine):
     def submits(self) -> None:
         was_waiting = self.row() is RunPhase.WAITING
         done = self.table.do(mark_submitted, "t", "run")
-        assert done is (was_waiting and not self.stop_asked_first)
+        assert (done is not None) is (was_waiting and not self.stop_asked_first)
 
     @rule(run_id=st.sampled_from(["run", "minted-by-the-queue"]))
     def hears(self, run_id: str) -> None:

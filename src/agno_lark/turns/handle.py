@@ -95,11 +95,11 @@ class TurnHandler:
     def prepare(self, tx: Tx, job: Job) -> Prepared:
         """In the claim's own transaction: the run's id is minted and its submission recorded, so that nothing but that
         one commit lies between a turn's time and its run. A turn that somebody stopped meanwhile is not submitted."""
-        row = rows.run_of_turn(tx, job.id)
         run_id = self._ids.new()
         is_behind = is_open(tx, reply_lane(job.lane))
-        if row is None or not rows.mark_submitted(tx, job.id, run_id):
-            return Prepared(value=(row, None, is_behind))
+        row = rows.mark_submitted(tx, job.id, run_id)
+        if row is None:
+            return Prepared(value=(rows.run_of_turn(tx, job.id), None, is_behind))
         begin_effect(tx, job, "submit")
         return Prepared(value=(row, run_id, is_behind), effect_begun=True)
 

@@ -149,12 +149,14 @@ def run_of_turn(tx: Tx, turn_id: str) -> RunRow | None:
 SUBMITTED = f"""
 UPDATE runs SET state = 'submitted', run_id = :run, submitted_ms = :now
 WHERE turn_id = :turn AND {_leads_to(RunPhase.SUBMITTED)} AND cancel_requested_ms IS NULL
+RETURNING *
 """
 
 
-def mark_submitted(tx: Tx, turn_id: str, run_id: str) -> bool:
-    """The run is about to be handed over under `run_id`; False when somebody asked to stop it before."""
-    return bool(tx.execute(SUBMITTED, {"turn": turn_id, "run": run_id, "now": tx.now_ms}))
+def mark_submitted(tx: Tx, turn_id: str, run_id: str) -> RunRow | None:
+    """The run is about to be handed over under `run_id`: its row; None when somebody asked to stop it before."""
+    row = tx.one(SUBMITTED, {"turn": turn_id, "run": run_id, "now": tx.now_ms})
+    return RunRow.from_row(row) if row else None
 
 
 RUNNING = f"""
