@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate
@@ -25,6 +26,7 @@ POLL_S = 1.0  # wake-ups are direct, after the commit; this is for what another 
 CLAIM_MOST = 16
 ATTEMPTS_MOST = 5
 STORE_AGAIN_S = 1.0
+SHIELDED_S = 30.0  # for what must be written although we are cancelled; then the lease runs out
 BACK_OFF_MS = (500, 2_000, 10_000, 30_000)
 
 type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
@@ -32,10 +34,12 @@ type Handler = Callable[[Job, "Lease"], Awaitable[Outcome]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """What `prepare` found, and whether it recorded an effect (with `jobs.begin_effect`)."""
+    """What `prepare` found, and whether it recorded an effect (with `jobs.begin_effect`). `fault`: it failed, which the
+    job is to answer for and not those it was claimed with."""
 
     value: Any = None
     effect_begun: bool = False
+    fault: Exception | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +49,8 @@ class JobKind:
     `reconcile` gets the jobs whose former holder had begun an effect; without one such a job ends as unknown. `give_up`
     gets a job that ends because its handler failed in a way it did not foresee, to tell the person; what it returns is
     the outcome. `prepare(tx, job)` runs in the transaction that claims a job for `handle`: what that would read, or
-    record, first of all, without a commit of its own; `handle` finds the result in `lease.prepared`.
+    record, first of all, without a commit of its own; `handle` finds the result in `lease.prepared`. What it raises
+    counts as raised by `handle`; so it reads before it writes.
     """
 
     name: str
@@ -62,6 +67,7 @@ class Lease:
         self._store = store
         self._job = job
         self.prepared = prepared.value
+        self.fault = prepared.fault
         self.effect_begun = job.effect is not None or prepared.effect_begun
 
     async def begin_effect[**P, T](
@@ -238,8 +244,16 @@ class Runner:
         for job in claimed.jobs:
             kind = self._kinds.get(job.kind)
             if kind is not None and kind.prepare is not None:
-                prepared[job.id] = kind.prepare(tx, job)
+                prepared[job.id] = self._prepare(tx, job, kind.prepare)
         return claimed, prepared
+
+    def _prepare(self, tx: Tx, job: Job, prepare: Callable[[Tx, Job], Prepared]) -> Prepared:
+        try:
+            return prepare(tx, job)
+        except (StoreError, sqlite3.Error):
+            raise
+        except Exception as error:  # noqa: BLE001 - the job border: a row nobody can read must not end the claiming
+            return Prepared(fault=error)
 
     def _replies_are_behind(self, tx: Tx) -> bool:
         """As many answers wait as are being sent. More runs would only let people wait longer for theirs: an agent that
@@ -275,7 +289,7 @@ class Runner:
             logger.warning("a job waits for the database", extra={"action": "job_store_failed", "job": job.id})
             await self._put_back(job)
             return
-        await _shielded(self._record(job, outcome))
+        await _shielded(self._record(job, outcome, lease))
 
     async def _outcome(self, job: Job, lease: Lease) -> Outcome:
         kind = self._kinds.get(job.kind)
@@ -285,6 +299,8 @@ class Runner:
         if handle is None:
             return Outcome(state=JobState.UNKNOWN, error=f"interrupted after: {job.effect}")
         try:
+            if lease.fault is not None:
+                raise lease.fault
             return await handle(job, lease)
         except (LeaseLost, StoreError):
             raise
@@ -311,7 +327,8 @@ class Runner:
             logger.exception("nobody could be told that a job failed", extra={"action": "job_untold", "job": job.id})
             return outcome
 
-    async def _record(self, job: Job, outcome: Outcome) -> None:
+    async def _record(self, job: Job, outcome: Outcome, lease: Lease) -> None:
+        refused = 0
         while True:
             try:
                 await self._store.transact(sql.finish, job, outcome)
@@ -324,6 +341,16 @@ class Runner:
                 if self._drained or not error.retryable:
                     return  # the next start looks again
                 await asyncio.sleep(STORE_AGAIN_S)
+                continue
+            except Exception as error:  # the job border: what was to be written with it, not the database
+                logger.exception("an outcome cannot be written", extra={"action": "job_unwritable", "job": job.id})
+                if refused == 2:
+                    return  # nor can the plainest one
+                refused += 1
+                state = JobState.UNKNOWN if lease.effect_begun else JobState.FAILED
+                outcome = Outcome(state=state, error=type(error).__name__)
+                if refused == 1 and (kind := self._kinds.get(job.kind)):
+                    outcome = await self._give_up(kind, job, outcome)
                 continue
             self._hold_no_more(job)
             name = f"{job.kind}.{outcome.state}"
@@ -393,5 +420,5 @@ async def _shielded[T](work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait({task})
+        await asyncio.wait({task}, timeout=SHIELDED_S)
         raise
