@@ -345,6 +345,8 @@ class Bridge:
                 )
         main.cancel()
         await asyncio.wait({main})
+        if self._turns is not None:
+            await self._turns.close()
 
 
 def _remote_target(settings: Settings, clock: Clock) -> RemoteTarget:

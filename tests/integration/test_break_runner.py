@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 
 from agno_lark.clock import RandomIds
 from agno_lark.errors import StoreError
-from agno_lark.jobs import Job, JobKind, Lease, NewJob, Outcome, Queue, Runner, enqueue, queue
+from agno_lark.jobs import Job, JobKind, Lease, NewJob, Outcome, Prepared, Queue, Runner, enqueue, queue
 from agno_lark.jobs import runner as runner_module
-from agno_lark.store import Store
+from agno_lark.store import Store, Tx
 
 
 class SettableClock:
@@ -239,3 +240,59 @@ def _impatient(wait: Any) -> Any:
         return await wait(tasks, **more)
 
     return waits
+
+
+@pytest.mark.parametrize("has_words", [True, False])
+async def test_an_outcome_that_nothing_can_write_ends_its_job_all_the_same_and_is_told(
+    tmp_path: Path, has_words: bool
+) -> None:
+    clock, told = SettableClock(), list[str]()
+
+    def unwritable(tx: Tx) -> None:
+        tx.execute("SELECT :text", {"text": "half \ud83d"})
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        return Outcome(also=unwritable)
+
+    async def give_up(job: Job, outcome: Outcome) -> Outcome:
+        told.append(outcome.error)
+        return outcome if has_words else replace(outcome, also=unwritable)
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock, give_up=give_up)
+        running = asyncio.create_task(runner.run())
+        await store.transact(enqueue, job("1"))
+        async with asyncio.timeout(5):
+            while not runner.finished:
+                await asyncio.sleep(0.01)
+        assert runner.finished == {"test.failed": 1}
+        assert told == ["UnicodeEncodeError"]
+        await runner.drain(1)
+        await end(running)
+
+
+async def test_a_job_that_cannot_be_prepared_answers_for_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "BACK_OFF_MS", (0,))
+    clock = SettableClock()
+
+    def prepare(tx: Tx, job: Job) -> Prepared:
+        if job.id == "odd":
+            raise ValueError("nobody can read it")
+        return Prepared()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        return Outcome()
+
+    async with Store.open(tmp_path / "s", clock=clock) as store:
+        runner = runner_of(store, handle, clock, prepare=prepare)
+        for name in ("odd", "even"):
+            await store.transact(enqueue, job(name, lane=name))
+        running = asyncio.create_task(runner.run())
+        async with asyncio.timeout(5):
+            while "test.failed" not in runner.finished:
+                await asyncio.sleep(0.01)
+        assert runner.finished["test.done"] == 1
+        await runner.drain(1)
+        await end(running)

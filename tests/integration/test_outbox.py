@@ -121,8 +121,8 @@ async def test_where_the_bot_may_not_write_for_good_it_ends_as_failed_and_can_be
     feishu.faults.clear()
     assert write_once(tmp_path / "state.sqlite3", 0, retry_job, reply, "once-more").startswith("done")
     async with bridge_on(feishu, PlayedTarget(answer), tmp_path) as bridge:
-        assert "the answer" in (await answer_to(feishu, chat)).text
         await emptied(bridge)
+        assert "the answer" in (await answer_to(feishu, chat)).text
 
 
 async def test_a_send_whose_answer_was_lost_more_than_an_hour_ago_says_that_it_may_be_a_repetition(

@@ -12,7 +12,7 @@ from agno_lark.errors import NewerSchemaError, StoreError
 from agno_lark.intake.accept import Origin, Talk, accept_message, seen_before
 from agno_lark.jobs import Job, JobState, Outcome, Queue, begin_effect, claim, finish
 from agno_lark.operate import Whereabouts, cancel_job, list_jobs, retry_job, whereabouts
-from agno_lark.replies import Ending, Place, put_answer, put_card
+from agno_lark.replies import Ending, Place, note_card, put_answer, put_card
 from agno_lark.sessions import Scope
 from agno_lark.store import Store, Tx, read_once, write_once
 from agno_lark.targets import RunView
@@ -146,7 +146,7 @@ def test_taking_back_means_what_is_still_possible(table: JobTable) -> None:
 
 
 def test_a_reply_that_is_taken_back_is_not_sent(table: JobTable) -> None:
-    table.do(put_card, {"body": {}}, reply_id="c-reply", lane="control:x", place=PLACE, language="en")
+    table.do(put_card, note_card("a hint"), reply_id="c-reply", lane="control:x", place=PLACE, language="en")
     assert table.do(cancel_job, "c-reply", "x") == "done: it is not carried out"
     assert not table.rows("SELECT 1 FROM outbox")
     assert not table.rows("SELECT 1 FROM lanes")
@@ -154,7 +154,7 @@ def test_a_reply_that_is_taken_back_is_not_sent(table: JobTable) -> None:
 
 def test_a_command_is_found_by_its_message_and_is_not_asked_again(table: JobTable) -> None:
     table.do(seen_before, "cli", "e1", "om_help", "c1")
-    table.do(put_card, {"body": {}}, reply_id="c1", lane="control:x", place=PLACE, language="en")
+    table.do(put_card, note_card("a hint"), reply_id="c1", lane="control:x", place=PLACE, language="en")
     assert at(table, "om_help").message_id == "om_help"
     assert table.do(retry_job, "om_help", "x").startswith("nothing")
 

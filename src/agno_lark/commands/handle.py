@@ -63,8 +63,7 @@ class CommandHandler:
         """Say one sentence of ours."""
         payload = job.payload
         values = {name: plain(value) for name, value in payload["values"].items()}
-        text = say(payload["phrase"], payload["language"], **values)
-        return _reply(job, note_card(text), text)
+        return _reply(job, note_card(say(payload["phrase"], payload["language"], **values)))
 
     async def stop_run(self, job: Job, lease: Lease) -> Outcome:
         """Ask the AgentOS to stop a run; the wish itself was recorded when it was accepted."""
@@ -111,12 +110,12 @@ class CommandHandler:
         return not unheard
 
 
-def _reply(job: Job, card: Card, text: str = "") -> Outcome:
+def _reply(job: Job, card: Card) -> Outcome:
     """Done, and its answer is in the outbox: one transaction."""
     place, language = Place.from_json(job.payload["place"]), job.payload["language"]
 
     def put(tx: Tx) -> None:
-        put_card(tx, card, reply_id=f"{job.id}-reply", lane=job.lane, place=place, language=language, text=text)
+        put_card(tx, card, reply_id=f"{job.id}-reply", lane=job.lane, place=place, language=language)
 
     return Outcome(also=put)
 

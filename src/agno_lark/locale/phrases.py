@@ -59,6 +59,10 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "en": "Feishu did not confirm this message when it was first sent; you may have seen it already.",
         "zh": "飞书没有确认这条消息的首次发送；您可能已经看到过。",
     },
+    "reply.unreadable": {
+        "en": "There is an answer, but this bot can no longer read it. Give this id to whoever runs it: {id}",
+        "zh": "已有回答，但本机器人已无法读取。请把此编号告知机器人管理员：{id}",
+    },
     "turn.not_shown": {
         "en": "There is an answer, but Feishu refused to show it in any form ({reason}). Give the run id to whoever runs "
         "this bot: {run}",

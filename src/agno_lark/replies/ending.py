@@ -1,10 +1,12 @@
 """How a turn ended, as far as the person is to see it. A value that survives a restart: the outbox keeps it as JSON."""
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from agno_lark.feishu.jsontext import whole_text
 from agno_lark.targets import FaultReason, RunView
 
 __all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json"]
@@ -47,8 +49,13 @@ _ADAPTER = TypeAdapter(Ending)
 
 
 def ending_to_json(ending: Ending) -> str:
-    return _ADAPTER.dump_json(ending, exclude_defaults=True).decode()
+    """What an AgentOS says may hold half a character, which nothing could store."""
+    return whole_text(json.dumps(_ADAPTER.dump_python(ending, mode="json", exclude_defaults=True), ensure_ascii=False))
 
 
 def ending_from_json(text: str) -> Ending:
-    return _ADAPTER.validate_json(text)
+    """Raises `ValueError` for what another version wrote; its message repeats nobody's words."""
+    try:
+        return _ADAPTER.validate_json(text)
+    except ValidationError as error:
+        raise ValueError(f"an ending with {error.error_count()} parts that cannot be read") from None

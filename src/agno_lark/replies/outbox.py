@@ -6,18 +6,22 @@ the job is tried again, with growing pauses or as long as Feishu asks for, over 
 
 import json
 import logging
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 from agno_lark import crash
 from agno_lark.clock import Clock
 from agno_lark.feishu.codes import CallRefused, ErrorKind
+from agno_lark.feishu.jsontext import read_object, whole_text
 from agno_lark.jobs import Job, JobState, Lease, NewJob, Outcome, Prepared, Queue, enqueue
-from agno_lark.locale import Lang
+from agno_lark.locale import Lang, say
+from agno_lark.replies.elements import Card
 from agno_lark.replies.ending import Ending, ending_from_json, ending_to_json
+from agno_lark.replies.notes import card_text
+from agno_lark.replies.parts import showable
 from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
-from agno_lark.replies.writer import CardWriter, Progress
+from agno_lark.replies.writer import PLAINER_HELPS, CardWriter, Progress
 from agno_lark.store import Row, Store, Tx
 from agno_lark.targets import RunView, StepState, close_running
 
@@ -38,7 +42,7 @@ logger = logging.getLogger(__name__)
 REPLY = "reply"
 WAITS_MS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000)  # between tries; the last one for an hour,
 LATER_MS, LATER_AFTER_MS = 300_000, 3_600_000  # and from then on this one
-GIVE_UP_MS = 24 * 3_600_000
+GIVE_UP_MS, GIVE_UP_TRIES = 24 * 3_600_000, 24  # both: it may have slept for days, with the machine
 UUID_HOLDS_MS = 55 * 60_000  # Feishu shows the same uuid once within an hour
 # What somebody can set right meanwhile: the app's rights. Everything else that is final stays so.
 _MENDABLE = frozenset({ErrorKind.SCOPE_MISSING, ErrorKind.PERMISSION})
@@ -60,7 +64,8 @@ class _Entry:
 
     @classmethod
     def from_row(cls, row: Row) -> "_Entry":
-        return cls(**dict(row) | {"place": Place.from_json(json.loads(row["place"]))})
+        values = {each.name: row[each.name] for each in fields(cls)}
+        return cls(**values | {"place": Place.from_json(json.loads(row["place"]))})
 
 
 PUT = """
@@ -74,11 +79,9 @@ def put_answer(tx: Tx, ending: Ending, *, reply_id: str, turn_id: str, lane: str
     _put(tx, reply_id, turn_id, lane, place, language, ending_to_json(ending))
 
 
-def put_card(
-    tx: Tx, card: dict[str, Any], *, reply_id: str, lane: str, place: Place, language: Lang, text: str = ""
-) -> None:
-    """Let the person see a card of ours; where no card is taken, `text`."""
-    content = json.dumps({"card": card, "text": text}, ensure_ascii=False)
+def put_card(tx: Tx, card: Card, *, reply_id: str, lane: str, place: Place, language: Lang) -> None:
+    """Let the person see a card of ours; where no card is taken, its words."""
+    content = whole_text(json.dumps({"card": card, "text": card_text(card)}, ensure_ascii=False))
     _put(tx, reply_id, None, lane, place, language, content)
 
 
@@ -227,15 +230,17 @@ class Deliverer:
         try:
             sent = await self._poster.card(entry.place, content["card"], uuid)
         except CallRefused as error:
-            if error.kind not in (ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT) or not content["text"]:
+            if error.kind not in PLAINER_HELPS:
                 raise
             sent = await self._poster.text(entry.place, content["text"], f"{uuid}t")
         return sent.message_id
 
     def _refused(self, job: Job, entry: _Entry, error: CallRefused) -> Outcome:
         age_ms = self._clock.now_ms() - entry.created_ms
-        if (error.retryable or error.kind in _MENDABLE) and age_ms < GIVE_UP_MS:
-            wait_ms = WAITS_MS[min(job.attempts, len(WAITS_MS)) - 1] if age_ms < LATER_AFTER_MS else LATER_MS
+        is_over = age_ms >= GIVE_UP_MS and job.attempts >= GIVE_UP_TRIES
+        if (error.retryable or error.kind in _MENDABLE) and not is_over:
+            is_soon = age_ms < LATER_AFTER_MS or job.attempts < len(WAITS_MS)
+            wait_ms = WAITS_MS[min(job.attempts, len(WAITS_MS)) - 1] if is_soon else LATER_MS
             asked_ms = int((error.retry_after_s or 0) * 1000)
             return Outcome(
                 state=JobState.QUEUED,
@@ -261,7 +266,13 @@ class Deliverer:
 
 
 def _words(entry: _Entry) -> str:
-    """What can be said of a reply without rendering it."""
-    if entry.turn_id is None:
-        return str(json.loads(entry.content).get("text") or "…")
-    return ending_from_json(entry.content).view.text or "…"
+    """What can be said of a reply without rendering it; of one that nobody can read, that there was one."""
+    try:
+        found = read_object(entry.content)
+        view = found.get("view")
+        words = (view if isinstance(view, dict) else found).get("text")
+    except ValueError:
+        words = None
+    if isinstance(words, str) and words.strip():
+        return showable(words)
+    return say("reply.unreadable", entry.language, id=entry.id)

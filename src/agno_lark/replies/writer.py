@@ -24,7 +24,7 @@ from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
 from agno_lark.targets import RunView
 
-__all__ = ["CardMemory", "CardWriter", "Progress"]
+__all__ = ["PLAINER_HELPS", "CardMemory", "CardWriter", "Progress"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ SEQUENCE_BLOCK = 200  # numbers reserved at a time, so that not every update cos
 SEQUENCE_JUMP = 10_000  # after "sequence" was refused: somebody (a former life) is further than we know
 FILE_NAME = "answer.md"
 # The next rung helps where it is the card that displeases; where the place or the app does, it cannot.
-_PLAINER_HELPS = frozenset({ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT, ErrorKind.OTHER})
+PLAINER_HELPS = frozenset({ErrorKind.CARD_REFUSED, ErrorKind.TOO_LONG, ErrorKind.AUDIT, ErrorKind.OTHER})
 
 
 @dataclass(kw_only=True, slots=True)
@@ -296,9 +296,9 @@ class CardWriter:
                 raise
             self._log("the card could not be completed; the answer follows as a message", error)
             await self._post(posted, progress, "new")
-            return
-        await self._post_plainly(posted, progress, "t1")
-        with contextlib.suppress(CallRefused):
+        else:
+            await self._post_plainly(posted, progress, "t1")
+        with contextlib.suppress(CallRefused):  # where it is seen, it must not look as if it still ran
             await self._replace(card_id, part.stub)
 
     async def _post(self, part: FinalPart, progress: Progress, name: str) -> None:
@@ -318,7 +318,7 @@ class CardWriter:
             self._note_sent(await self._poster.text(self._place, part.text, uuid), name)
             return
         except CallRefused as error:
-            if error.kind not in _PLAINER_HELPS:
+            if error.kind not in PLAINER_HELPS:
                 raise
             self._log("an answer's text was refused; a file follows", error)
         try:
@@ -355,7 +355,7 @@ class CardWriter:
                 await offer(card, rung)
                 return True
             except CallRefused as error:
-                if error.kind not in _PLAINER_HELPS:
+                if error.kind not in PLAINER_HELPS:
                     raise
                 self._log("a final card was refused; a plainer one follows", error)
         return False

@@ -7,9 +7,10 @@ from agno_lark.locale import Lang
 from agno_lark.replies import Place
 from agno_lark.sessions import current_generation, session_id
 from agno_lark.store import Tx
+from agno_lark.targets import RunRequest
 from agno_lark.turns.rows import NewRun, RunRow, open_run
 
-__all__ = ["TURN", "Asked", "begin_turn", "place_of"]
+__all__ = ["TURN", "Asked", "begin_turn", "place_of", "request_of"]
 
 TURN = "turn"  # payload: text; age_ms where it came too late
 
@@ -62,3 +63,21 @@ def begin_turn(tx: Tx, turn_id: str, asked: Asked, *, age_ms: int | None = None)
 def place_of(row: RunRow) -> Place:
     """Where the turn is answered."""
     return Place(chat_id=row.chat_id, message_id=row.message_id, thread_id=row.thread_id)
+
+
+def request_of(row: RunRow, run_id: str, text: str) -> RunRequest:
+    """What the AgentOS is asked; the true sender is in the metadata."""
+    return RunRequest(
+        message=text,
+        session_id=row.session_id,
+        user_id=row.requester,
+        run_id=run_id,
+        turn_id=row.turn_id,
+        metadata={
+            "channel": "feishu",
+            "chat_id": row.chat_id,
+            "message_id": row.message_id,
+            "sender_open_id": row.requester,
+        }
+        | ({"retry_of": row.retry_of} if row.retry_of else {}),
+    )

@@ -37,7 +37,7 @@ from agno_lark.targets import (
     is_news,
 )
 from agno_lark.turns import rows
-from agno_lark.turns.begin import place_of
+from agno_lark.turns.begin import place_of, request_of
 from agno_lark.turns.rows import RunPhase, RunRow
 
 __all__ = ["OpenCard", "TurnHandler"]
@@ -114,7 +114,7 @@ class TurnHandler:
             if run_id is None:
                 turn.view = RunView(state=RunState.CANCELLED)
                 return self._end(turn, RunPhase.CANCELLED)
-            return await self._follow(turn, _request(row, run_id, job))
+            return await self._follow(turn, request_of(row, run_id, job.payload["text"]))
         finally:
             await self._leave(turn)
 
@@ -148,7 +148,7 @@ class TurnHandler:
             if row.state is not RunPhase.SUBMITTED:
                 turn.view = RunView(run_id=run_id)
                 return self._end(turn, RunPhase.FAILED, fault=FaultReason.INTERRUPTED)
-            return await self._follow(turn, _request(row, run_id, job))
+            return await self._follow(turn, request_of(row, run_id, job.payload["text"]))
         finally:
             await self._leave(turn)
 
@@ -176,6 +176,7 @@ class TurnHandler:
 
     async def card_of(self, turn_id: str) -> tuple[CardWriter, RunView | None]:
         """See `OpenReplies`."""
+        self.superseded(turn_id)  # who still is at work on a turn that has its answer has lost it
         if turn := self._ended.get(turn_id):
             return turn.card, turn.view
         row = await self._read_row(turn_id)
@@ -201,6 +202,12 @@ class TurnHandler:
         with contextlib.suppress(StoreError):  # logged by the store; it is only an emoji
             for found in await self._store.read(rows.UNTIDY, {}):
                 await self.done_with(found["turn_id"])
+
+    async def close(self) -> None:
+        """At the stop: what is not shown by then is shown at the next start, so no card is written to any more."""
+        while self._ended:
+            _, turn = self._ended.popitem()
+            await turn.card.abandon()
 
     async def _row(self, job: Job) -> RunRow:
         row = await self._read_row(job.id)
@@ -449,23 +456,6 @@ def _close(tx: Tx, row: RunRow, phase: RunPhase, fault: str | None, ending: Endi
 
 async def _closed() -> None:
     crash.reached("turn.closed")
-
-
-def _request(row: RunRow, run_id: str, job: Job) -> RunRequest:
-    return RunRequest(
-        message=job.payload["text"],
-        session_id=row.session_id,
-        user_id=row.requester,
-        run_id=run_id,
-        turn_id=row.turn_id,
-        metadata={
-            "channel": "feishu",
-            "chat_id": row.chat_id,
-            "message_id": row.message_id,
-            "sender_open_id": row.requester,
-        }
-        | ({"retry_of": row.retry_of} if row.retry_of else {}),
-    )
 
 
 def _job_state(phase: RunPhase) -> JobState:
