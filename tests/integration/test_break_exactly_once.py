@@ -219,3 +219,41 @@ async def test_whoever_lost_a_turn_writes_nothing_over_its_answer(
         assert "Stopped for your newer message." in first.text
         await asyncio.sleep(0.6)  # as long as the writer would need for two more
         assert feishu.from_bot(chat)[0].text == first.text
+
+
+@pytest.mark.parametrize("heard", [False, True])
+async def test_what_another_agent_may_have_begun_is_not_begun_again_by_the_one_the_settings_name_now(
+    feishu: FeishuSandbox, tmp_path: Path, heard: bool
+) -> None:
+    async def hangs(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        assert isinstance(start, RunRequest)
+        if heard:
+            yield RunEvent(name="RunStarted", index=0, data={"run_id": start.run_id})
+        await asyncio.sleep(600)
+
+    chat, before, after = feishu.direct_chat(MARTA), PlayedTarget(hangs), PlayedTarget(answer)
+    after.id = "another"
+    async with bridge_on(feishu, before, tmp_path) as bridge:
+        await feishu.write(MARTA, chat, "hello")
+        await feishu.until(lambda _: before.starts and feishu.from_bot(chat))
+        state = "running" if heard else "submitted"
+        await until_none(bridge, f"SELECT 1 FROM runs WHERE state <> '{state}'")
+    async with bridge_on(feishu, after, tmp_path) as bridge:
+        await until_none(bridge, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')")
+        await feishu.until(lambda _: "Ask again" in feishu.from_bot(chat)[0].text)
+    assert not after.starts
+
+
+async def test_who_asked_may_decide_also_after_the_groups_mode_was_changed(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    target = PlayedTarget(answer)
+    async with bridge_on(feishu, target, tmp_path, clock=LaterClock(9 * HOUR_S)):
+        question = await feishu.write(MARTA, "Team", "hello", mention_bot=True)
+        asked = await feishu.until(lambda _: next(iter(feishu.from_bot(question.chat_id)), None))
+    async with bridge_on(feishu, target, tmp_path, feishu_group_session_mode="shared"):
+        assert asked is not None
+        await feishu.press(TOM, asked.message_id, "Answer now")
+        assert not target.starts
+        await feishu.press(MARTA, asked.message_id, "Answer now")
+        await feishu.until(lambda _: target.starts, within_s=10)

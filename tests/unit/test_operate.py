@@ -1,5 +1,6 @@
 """Where a message is, and what an operator can do about it: on a table in memory, and by the command line on a file."""
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +97,8 @@ def test_a_reply_that_cannot_be_shown_now_or_ever_is_told_apart(table: JobTable)
     assert at(table, "om_t1").where == "failed"
     assert "the bot is not in the chat" in at(table, "om_t1").why
 
-    assert table.do(retry_job, "t1-reply", "again").startswith("done")
+    assert table.do(retry_job, "om_t1", "again").startswith("done")
+    assert at(table, "om_t1").where == "replying"
     again = take(table, Queue.REPLIES)
     assert again.id == "again"
     table.do(finish, again, Outcome(also=lambda tx: mark_replied(tx, "t1", "om_answer")))
@@ -150,6 +152,13 @@ def test_a_reply_that_is_taken_back_is_not_sent(table: JobTable) -> None:
     assert table.do(cancel_job, "c-reply", "x") == "done: it is not carried out"
     assert not table.rows("SELECT 1 FROM outbox")
     assert not table.rows("SELECT 1 FROM lanes")
+
+
+def test_an_answer_that_was_taken_back_is_not_called_shown(table: JobTable) -> None:
+    ask(table, "t1")
+    end(table, take(table), JobState.DONE, RunPhase.COMPLETED)
+    assert table.do(cancel_job, "t1-reply", "x").startswith("done")
+    assert at(table, "om_t1").where == "cancelled"
 
 
 def test_a_command_is_found_by_its_message_and_is_not_asked_again(table: JobTable) -> None:
@@ -219,6 +228,23 @@ def test_a_file_that_is_not_there_or_of_another_version_is_told(tmp_path: Path, 
         read_once(tmp_path / "nothing", 0, list_jobs)
     write_once(state_file, 0, lambda tx: tx.execute("INSERT INTO schema_version VALUES (99, 99, 0)"))
     with pytest.raises(NewerSchemaError, match="it has schema 99"):
+        read_once(state_file, 0, list_jobs)
+
+
+@pytest.mark.parametrize("given", ["\udcff\udcfe", "om_\udcff", "' OR 1=1 --", "a" * 100_000, "\0", "🎉", " ", ""])
+@pytest.mark.parametrize("command", ["show", "retry", "cancel"])
+def test_an_id_that_is_none_is_told_as_such(state_file: Path, command: str, given: str) -> None:
+    code, told = run(state_file, command, "--", given)
+    assert code == 1
+    assert "no message, job or run" in told
+
+
+def test_a_folder_that_may_not_be_looked_into_is_told(monkeypatch: pytest.MonkeyPatch, state_file: Path) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(StoreError, match="check the owner and the rights"):
         read_once(state_file, 0, list_jobs)
 
 

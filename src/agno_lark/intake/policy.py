@@ -66,19 +66,22 @@ def late_by_ms(created_ms: int, now_ms: int) -> int | None:
 
 def may_decide(row: RunRow, click: CardClick, settings: Settings) -> bool:
     """Who presses a button must be let in there, and have a say in the turn's conversation: would they write into the
-    same scope? So in a group's own conversations it is the asker alone, in shared ones anybody in it."""
+    same scope? So in a group's own conversations it is the asker alone, in shared ones anybody in it. Who asked always
+    has, also under settings that have changed since."""
     is_direct = row.chat_type == "p2p"
     if click.tenant_key != row.tenant_key:
         return False
     if not may_talk(click.operator_open_id, row.chat_id, settings, is_direct=is_direct):
         return False
-    if is_direct and click.operator_open_id != row.requester:
+    if click.operator_open_id == row.requester:
+        return True
+    if is_direct:
         return False
     scope = Scope.of(
         target_type=row.target_type,
         target_id=row.target_id,
         chat_id=row.chat_id,
-        is_group=not is_direct,
+        is_group=True,
         thread_id=row.thread_id,
         user_id=click.operator_open_id,
         mode=settings.feishu_group_session_mode,

@@ -1,5 +1,7 @@
 """Asking again, and taking back, for an operator. The person concerned is always told by a card."""
 
+from collections.abc import Iterable
+
 from agno_lark.commands import STOP_RUN
 from agno_lark.jobs import JobState, NewJob, Queue, cancel_queued, enqueue
 from agno_lark.operate.whereabouts import JobLine, whereabouts
@@ -12,14 +14,17 @@ __all__ = ["cancel_job", "retry_job"]
 
 def retry_job(tx: Tx, given: str, new_id: str) -> str:
     """Ask again: a turn that failed, is unknown or was set aside, as a new turn; a reply that could not be shown, once
-    more. Returns what was done, or why nothing was."""
-    job = _found(tx, given)
-    if job is None:
+    more, also where it is its turn's or its command's id that is given. Returns what was done, or why nothing was."""
+    found = whereabouts(tx, given)
+    if found is None:
         return _unheard(given)
+    job = found.job
     if job.kind == REPLY:
-        if job.state == JobState.FAILED and send_again(tx, job.id, new_id, job.lane):
-            return f"done: the answer will be sent once more, as job {new_id}"
-        return f"nothing: the reply is {job.state}; only one that failed is sent again"
+        return (
+            _send_again(tx, (job,), new_id) or f"nothing: the reply is {job.state}; only one that failed is sent again"
+        )
+    if job.state not in (JobState.FAILED, JobState.UNKNOWN) and (told := _send_again(tx, found.replies, new_id)):
+        return told
     if job.kind != TURN:
         return f"nothing: a {job.kind} is not asked again; the person can send it again"
     match retry_turn(tx, job.id, new_id):
@@ -31,12 +36,21 @@ def retry_job(tx: Tx, given: str, new_id: str) -> str:
             return f"nothing: the turn is {job.state}; only one that failed, is unknown or came too late is asked again"
 
 
+def _send_again(tx: Tx, replies: Iterable[JobLine], new_id: str) -> str | None:
+    """Send the first of these that failed once more; None where none did, or it was sent again before."""
+    for reply in replies:
+        if reply.state == JobState.FAILED and send_again(tx, reply.id, new_id, reply.lane):
+            return f"done: the answer will be sent once more, as job {new_id}"
+    return None
+
+
 def cancel_job(tx: Tx, given: str, new_id: str) -> str:
     """Take back: a turn that waits is not begun, one under way is asked to stop, an unknown one is left as it is; a
     reply that waits is not sent. Returns what was done, or why nothing was."""
-    job = _found(tx, given)
-    if job is None:
+    found = whereabouts(tx, given)
+    if found is None:
         return _unheard(given)
+    job = found.job
     if job.kind == TURN:
         return _cancel_turn(tx, job, new_id)
     if job.state != JobState.QUEUED:
@@ -57,11 +71,6 @@ def _cancel_turn(tx: Tx, job: JobLine, new_id: str) -> str:
     if dismiss_turn(tx, job.id) is Decided.DONE:
         return "done: it is left as it is; its words are erased"
     return f"nothing: the turn is {job.state}"
-
-
-def _found(tx: Tx, given: str) -> JobLine | None:
-    found = whereabouts(tx, given)
-    return found.job if found else None
 
 
 def _unheard(given: str) -> str:

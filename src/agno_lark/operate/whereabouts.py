@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agno_lark.feishu.jsontext import whole_text
 from agno_lark.jobs import JobState
 from agno_lark.store import Row, Tx
 from agno_lark.turns import RunPhase, RunRow, find_run, run_of_turn
@@ -67,17 +68,19 @@ BY_MESSAGE = "SELECT job_id FROM dedup_messages WHERE kind = 'message' AND key =
 TURN_BY_MESSAGE = "SELECT turn_id FROM runs WHERE message_id = :key ORDER BY seq DESC LIMIT 1"
 BY_ANSWER = "SELECT turn_id FROM runs WHERE card_message_id = :key"
 REPLY_NAMES = ("reply", "resolved")
+SENT_AGAIN = "SELECT id FROM outbox WHERE turn_id = :turn ORDER BY created_ms"  # under another name
 
 
 def whereabouts(tx: Tx, given: str) -> Whereabouts | None:
     """What became of a message, by its id (`om_…`; its newest turn, where it was asked again), its answer's, its job's
     or its run's (six characters or more); None where nothing is known of it (any more)."""
-    job_id = _job_meant(tx, given.strip().strip("`"))
+    job_id = _job_meant(tx, whole_text(given.strip().strip("`")))
     job = tx.one(JOB, {"id": job_id}) if job_id else None
     if job is None:
         return None
     run = run_of_turn(tx, job["id"])
     names = [f"{job['id']}-{name}" for name in REPLY_NAMES]
+    names += [row["id"] for row in tx.all(SENT_AGAIN, {"turn": job["id"]}) if row["id"] not in names]
     replies = [row for name in names if (row := tx.one(JOB, {"id": name}))]
     ahead = [row["id"] for row in tx.all(AHEAD, dict(job))] if job["state"] == JobState.QUEUED else []
     count = tx.all(AHEAD_COUNT, dict(job))[0]["n"] if ahead else 0
@@ -149,6 +152,8 @@ def _verdict(
         why = f" ({job.error})" if job.error else ""
         told = "the person was told" if replies or (run and run.replied_ms) else "nobody was told"
         return str(job.state), f"it ended as {job.state}{why}; {told}"
+    if replies and all(reply.state == JobState.CANCELLED for reply in replies) and not (run and run.replied_ms):
+        return "cancelled", "it has been carried out, but its answer was taken back before it was shown"
     return "replied", "its answer is shown" if replies or run else "it is done"
 
 

@@ -39,11 +39,11 @@ def write_once[**P, T](
 
 @contextlib.contextmanager
 def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
-        raise StoreError(
-            f"state database {path}: there is no such file; check FEISHU_STATE_DB, or start the daemon once"
-        )
     try:
+        if not path.is_file():
+            raise StoreError(
+                f"state database {path}: there is no such file; check FEISHU_STATE_DB, or start the daemon once"
+            )
         uri = f"{path.resolve().as_uri()}?mode={mode}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)) as connection:
             connection.row_factory = sqlite3.Row
@@ -54,5 +54,5 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
                     "the agno-lark that runs the daemon, or start this one's daemon on it first"
                 )
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise explained(path, error, reason_of(path, error)) from error

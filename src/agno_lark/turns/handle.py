@@ -130,6 +130,9 @@ class TurnHandler:
         turn = self._begin(row)
         try:
             run_id = row.run_id or self._ids.new()
+            if (row.target_type, row.target_id) != (self._target.type, self._target.id):
+                turn.view = RunView(run_id=run_id)  # the settings name another one now, who knows nothing of it
+                return self._end(turn, RunPhase.UNKNOWN)
             try:
                 found = await self._look(row, run_id)
             except TargetError as error:
