@@ -13,6 +13,7 @@ from agno_lark.jobs import runner
 from agno_lark.replies import outbox
 from agno_lark.targets import FollowStart, RunEvent, RunRequest
 from agno_lark.testing import FeishuSandbox
+from agno_lark.turns import handle
 from tests.break_fixtures import MARTA, TOM, LaterClock, PlayedTarget, answer, bridge_on
 from tests.bridge_fixtures import answer_to
 
@@ -257,3 +258,62 @@ async def test_who_asked_may_decide_also_after_the_groups_mode_was_changed(
         assert not target.starts
         await feishu.press(MARTA, asked.message_id, "Answer now")
         await feishu.until(lambda _: target.starts, within_s=10)
+
+
+async def test_answers_that_cannot_be_shown_for_a_while_are_not_kept_in_memory(
+    feishu: FeishuSandbox, tmp_path: Path
+) -> None:
+    async def slowly(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        await feishu.until(lambda _: feishu.from_bot(chat))
+        feishu.faults.fail(CARD, times=None, status=500, code=2200)
+        async for event in answer(start):
+            yield event
+
+    chat = feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, PlayedTarget(slowly), tmp_path) as bridge:
+        turns = bridge._turns
+        assert turns is not None
+        await feishu.write(MARTA, chat, "hello")
+        await feishu.until(lambda _: turns._ended, within_s=10)
+        await feishu.until(lambda _: not turns._ended, within_s=10)
+        feishu.faults.clear()
+        write(tmp_path, "UPDATE jobs SET available_ms = 0", "UPDATE lanes SET ready_ms = 0 WHERE ready_ms > 0")
+        await until_none(bridge, "SELECT 1 FROM outbox")
+    (shown,) = feishu.from_bot(chat)
+    assert "the answer" in shown.text
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_what_was_seen_of_a_superseded_run_stays_over_a_restart(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readable: bool
+) -> None:
+    async def talks(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        assert isinstance(start, RunRequest)
+        if start.message != "slow":
+            async for event in answer(start):
+                yield event
+            return
+        run = {"run_id": start.run_id}
+        yield RunEvent(name="RunStarted", index=0, data=run)
+        yield RunEvent(name="RunContent", index=1, data=run | {"content": "as far as this"})
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(handle, "SEEN_EVERY_S", 0)
+    chat, target = feishu.direct_chat(MARTA), PlayedTarget(talks)
+    async with bridge_on(feishu, target, tmp_path, feishu_private_interrupt=True) as bridge:
+        await feishu.write(MARTA, chat, "slow")
+        await feishu.until(lambda _: any("as far as this" in shown.text for shown in feishu.from_bot(chat)))
+        await until_none(bridge, "SELECT 1 FROM runs WHERE seen IS NULL")
+        if not readable:
+            write(tmp_path, "UPDATE runs SET seen = '[]'")
+        feishu.faults.fail(CARD, times=None, status=500, code=2200)
+        feishu.faults.fail("/open-apis/im/v1/*", times=None, status=500, code=2200)
+        await feishu.write(MARTA, chat, "quick")
+        await feishu.until(lambda _: target.cancels)
+    feishu.faults.clear()
+    async with bridge_on(feishu, target, tmp_path) as bridge:
+        await until_none(bridge, "SELECT 1 FROM outbox")
+        await until_none(bridge, "SELECT 1 FROM runs WHERE replied_ms IS NULL")
+    first = feishu.from_bot(chat)[0].text
+    assert "Stopped for your newer message." in first
+    assert ("as far as this" in first) is readable

@@ -71,8 +71,11 @@ async def test_what_was_seen_of_a_run_stays_on_its_card_when_both_ends_of_it_die
         await feishu.write(MARTA, chat, "tell me everything")
         await feishu.until(lambda _: any("as far as this" in shown.text for shown in feishu.from_bot(chat)))
         assert bridge._store is not None
-        kept = await bridge._store.read("SELECT 1 FROM runs WHERE seen LIKE '%as far as this%'")
-        assert bool(kept) is (noted == "on the way")
+        kept = "SELECT 1 FROM runs WHERE seen LIKE '%as far as this%'"
+        async with asyncio.timeout(10):
+            while noted == "on the way" and not await bridge._store.read(kept):
+                await asyncio.sleep(0.01)
+        assert bool(await bridge._store.read(kept)) is (noted == "on the way")
     async with bridge_on(feishu, target, tmp_path) as bridge:
         shown = await answer_to(feishu, chat)
         assert bridge._store is not None

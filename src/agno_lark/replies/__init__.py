@@ -6,7 +6,7 @@ card id, message id and the highest sequence in use (table runs); every send car
 """
 
 from agno_lark.replies.answer import DISMISS, RETRY, STOP, FinalPart, final_parts, running_card
-from agno_lark.replies.ending import Ending, Resolution, ending_from_json, ending_to_json
+from agno_lark.replies.ending import Ending, Resolution, ending_to_json, view_from_json
 from agno_lark.replies.notes import note_card
 from agno_lark.replies.outbox import (
     REPLY,
@@ -40,7 +40,6 @@ __all__ = [
     "Reactions",
     "Resolution",
     "cancel_reply",
-    "ending_from_json",
     "ending_to_json",
     "final_parts",
     "forget_replies",
@@ -52,4 +51,5 @@ __all__ = [
     "send_again",
     "showable",
     "split_answer",
+    "view_from_json",
 ]

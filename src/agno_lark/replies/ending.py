@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from agno_lark.feishu.jsontext import whole_text
 from agno_lark.targets import FaultReason, RunView
 
-__all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json"]
+__all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json", "view_from_json"]
 
 
 class Resolution(StrEnum):
@@ -59,3 +59,11 @@ def ending_from_json(text: str) -> Ending:
         return _ADAPTER.validate_json(text)
     except ValidationError as error:
         raise ValueError(f"an ending with {error.error_count()} parts that cannot be read") from None
+
+
+def view_from_json(text: str | None) -> RunView | None:
+    """The view of an ending that was kept; None where there is none, or none that can be read."""
+    try:
+        return ending_from_json(text).view if text else None
+    except ValueError:
+        return None

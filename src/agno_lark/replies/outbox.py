@@ -160,6 +160,10 @@ class OpenReplies(Protocol):
         """Note that Feishu has the whole answer."""
         ...
 
+    async def put_away(self, turn_id: str) -> None:
+        """It cannot be shown for a while: keep of it in memory what is nowhere else, which is nothing."""
+        ...
+
     async def done_with(self, turn_id: str) -> None:
         """Tidy up what may be lost in a crash: the emoji, the card's streaming mode."""
         ...
@@ -218,7 +222,7 @@ class Deliverer:
 
         writer, last_seen = await self._replies.card_of(entry.turn_id)
         ending = ending_from_json(entry.content)
-        if last_seen is not None and not ending.view.text and ending.superseded:
+        if last_seen is not None and ending.superseded and len(last_seen.text) >= len(ending.view.text):
             steps = close_running(last_seen.steps, StepState.STOPPED, None)
             ending = replace(ending, view=replace(last_seen, state=ending.view.state, steps=steps))
         await writer.deliver(ending, Progress(done=entry.parts_done, round=entry.round, keep=keep))
@@ -247,6 +251,7 @@ class Deliverer:
                 error=str(error),
                 delay_ms=min(max(wait_ms, asked_ms), LATER_MS),
                 also=None if error.uncertain else lambda tx: _sure(tx, entry.id),
+                after=(lambda: self._put_away(entry)) if job.attempts == len(WAITS_MS) else None,
             )
         logger.error(
             "an answer could not be shown",
@@ -258,6 +263,10 @@ class Deliverer:
         tx.execute(CONFIRM, {"id": entry.id})
         if entry.turn_id is not None:
             self._replies.shown(tx, entry.turn_id, message_id)
+
+    async def _put_away(self, entry: _Entry) -> None:
+        if entry.turn_id is not None:
+            await self._replies.put_away(entry.turn_id)
 
     async def _tidy_up(self, entry: _Entry) -> None:
         crash.reached("reply.confirmed")

@@ -18,10 +18,10 @@ from agno_lark.replies import (
     Ending,
     Place,
     Reactions,
-    ending_from_json,
     ending_to_json,
     put_answer,
     reply_lane,
+    view_from_json,
 )
 from agno_lark.store import Store, Tx
 from agno_lark.targets import (
@@ -191,6 +191,11 @@ class TurnHandler:
         """See `OpenReplies`."""
         rows.mark_replied(tx, turn_id, message_id)
 
+    async def put_away(self, turn_id: str) -> None:
+        """See `OpenReplies`."""
+        if turn := self._ended.pop(turn_id, None):
+            await turn.card.abandon()
+
     async def done_with(self, turn_id: str) -> None:
         """See `OpenReplies`."""
         turn = self._ended.pop(turn_id, None)
@@ -237,8 +242,7 @@ class TurnHandler:
     def _begin(self, row: RunRow, *, is_behind: bool = True) -> _Turn:
         """`is_behind`: an earlier answer of the conversation may still wait to be shown."""
         lane = reply_lane(row.session_id)
-        seen = ending_from_json(row.seen).view if row.seen else None
-        turn = _Turn(row, self._card(row), seen=seen, noted_s=self._clock.monotonic_s())
+        turn = _Turn(row, self._card(row), seen=view_from_json(row.seen), noted_s=self._clock.monotonic_s())
         self._active[row.turn_id] = turn
         if row.cancel_requested_ms is not None:
             turn.card.stopping()
@@ -246,10 +250,11 @@ class TurnHandler:
         return turn
 
     async def _leave(self, turn: _Turn) -> None:
-        self._active.pop(turn.row.turn_id, None)
+        if self._active.get(turn.row.turn_id) is turn:  # and not one that took it over
+            del self._active[turn.row.turn_id]
         if self._ended.get(turn.row.turn_id) is not turn:  # else its answer goes on with the card
-            await self._note_seen(turn)
             await turn.card.abandon()
+            await self._note_seen(turn)
 
     async def _note_seen(self, turn: _Turn) -> None:
         """Note the view where it has grown: should this process and the AgentOS both die, its text is still known."""

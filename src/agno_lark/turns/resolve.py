@@ -1,6 +1,7 @@
 """What becomes of turns that were left open: set aside because they came too late, superseded by a newer message,
 unknown; and what a person decides about them. All of it inside the transaction that decides."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from agno_lark.jobs import (
@@ -12,9 +13,9 @@ from agno_lark.jobs import (
     revoke,
     running_in_lane,
 )
-from agno_lark.replies import Ending, Resolution, put_answer
+from agno_lark.replies import Ending, Resolution, put_answer, view_from_json
 from agno_lark.store import Tx
-from agno_lark.targets import RunState, RunView
+from agno_lark.targets import RunState, RunView, StepState, close_running
 from agno_lark.turns.begin import Asked, begin_turn, place_of
 from agno_lark.turns.rows import (
     RunPhase,
@@ -83,8 +84,10 @@ def supersede(tx: Tx, session_id: str) -> RunRow | None:
         return None
     request_cancel(tx, row.turn_id)
     close_run(tx, row.turn_id, RunPhase.UNKNOWN if unsure else RunPhase.CANCELLED, SUPERSEDED)
+    seen = view_from_json(row.seen) or RunView()
+    steps = close_running(seen.steps, StepState.STOPPED, None)
     ending = Ending(
-        view=RunView(run_id=row.run_id or "", state=RunState.CANCELLED),
+        view=replace(seen, run_id=row.run_id or "", state=RunState.CANCELLED, steps=steps),
         elapsed_ms=tx.now_ms - row.accepted_ms,
         superseded=True,
         unknown=unsure,
