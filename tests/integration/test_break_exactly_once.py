@@ -109,7 +109,13 @@ async def test_a_reply_nobody_can_read_keeps_nobody_else_waiting(
         assert bridge.failure is None
 
 
-async def test_a_turn_nobody_can_read_keeps_nobody_else_waiting(feishu: FeishuSandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    ["UPDATE runs SET state = 'dreaming'", "UPDATE jobs SET payload = '{\"text'", "UPDATE jobs SET payload = '[]'"],
+)
+async def test_a_turn_nobody_can_read_keeps_nobody_else_waiting(
+    feishu: FeishuSandbox, tmp_path: Path, damage: str
+) -> None:
     marta, tom = feishu.direct_chat(MARTA), feishu.direct_chat(TOM)
     target = PlayedTarget(answer)
     async with bridge_on(feishu, target, tmp_path) as bridge:
@@ -119,11 +125,12 @@ async def test_a_turn_nobody_can_read_keeps_nobody_else_waiting(feishu: FeishuSa
         async with asyncio.timeout(10):
             while not await rows(bridge, "SELECT 1 FROM runs"):
                 await asyncio.sleep(0.02)
-    write(tmp_path, "UPDATE runs SET state = 'dreaming'")
+    write(tmp_path, damage)
     async with bridge_on(feishu, target, tmp_path) as bridge:
         await feishu.write(TOM, tom, "and me?")
         assert "the answer" in (await answer_to(feishu, tom)).text
         await until_none(bridge, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')")
+    assert len(target.submissions) == 1
 
 
 async def test_an_answer_that_waited_for_days_is_not_given_up_at_the_first_refusal(

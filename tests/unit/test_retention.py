@@ -175,7 +175,7 @@ def test_a_run_stays_while_its_answer_is_on_its_way_however_long_nobody_could_se
     table.do(add_job, "reply", state, None)
     table.do(lambda tx: tx.execute(ADD_REPLY, {"id": "reply", "turn": "turn"}))
     clean(table)
-    assert (ids(table, "replies"), ids(table, "runs"), ids(table, "jobs")) == ({"reply"}, {"turn"}, {"reply"})
+    assert (ids(table, "replies"), ids(table, "runs"), ids(table, "jobs")) == ({"reply"}, {"turn"}, {"reply", "turn"})
     table.connection.execute("UPDATE jobs SET state = 'failed', finished_ms = 1")
     clean(table)
     assert (ids(table, "replies"), ids(table, "runs"), ids(table, "jobs")) == (set(), set(), set())

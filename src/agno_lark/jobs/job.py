@@ -8,7 +8,7 @@ from typing import Any
 
 from agno_lark.store import Row, Tx
 
-__all__ = ["TRANSITIONS", "Job", "JobState", "LeaseLost", "NewJob", "Outcome", "Queue"]
+__all__ = ["TRANSITIONS", "Job", "JobState", "LeaseLost", "NewJob", "Outcome", "Queue", "payload_of"]
 
 
 class Queue(StrEnum):
@@ -41,6 +41,15 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.CANCELLED: frozenset(),
     JobState.UNKNOWN: frozenset({JobState.CANCELLED}),  # somebody has looked: asked again, or let it go
 }
+
+
+def payload_of(row: Row) -> dict[str, Any]:
+    """The job's payload; {} where nobody can read it, which its handler then answers for."""
+    try:
+        found = json.loads(row["payload"])
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class LeaseLost(Exception):
@@ -84,7 +93,7 @@ class Job:
             kind=row["kind"],
             queue=Queue(row["queue"]),
             lane=row["lane"],
-            payload=json.loads(row["payload"]),
+            payload=payload_of(row),
             attempts=row["attempts"],
             created_ms=row["created_ms"],
             lease_token=row["lease_token"],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agno_lark.jobs.job import TRANSITIONS, Job, JobState, LeaseLost, NewJob, Outcome, Queue
+from agno_lark.jobs.job import TRANSITIONS, Job, JobState, LeaseLost, NewJob, Outcome, Queue, payload_of
 from agno_lark.store import Store, Tx
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "finish",
     "forget_payload",
     "has_ready",
+    "hurry",
     "is_open",
     "kept_payload",
     "recover",
@@ -279,8 +280,7 @@ def resolve_unknown(tx: Tx, job_id: str, reason: str) -> bool:
 def kept_payload(tx: Tx, job_id: str) -> dict[str, Any]:
     """What is still kept of an ended job's payload; empty where it was erased, or the job is not over."""
     row = tx.one(PAYLOAD, {"id": job_id})
-    found: dict[str, Any] = json.loads(row["payload"]) if row else {}
-    return found
+    return payload_of(row) if row else {}
 
 
 def forget_payload(tx: Tx, job_id: str) -> None:
@@ -292,6 +292,17 @@ def running_in_lane(tx: Tx, lane: str) -> str | None:
     """The id of the lane's running job."""
     row = tx.one(LANE_RUNS, {"lane": lane})
     return str(row["id"]) if row else None
+
+
+HURRY = "UPDATE jobs SET available_ms = :now WHERE id = :id AND state = 'queued' RETURNING seq, lane, queue"
+
+
+def hurry(tx: Tx, job_id: str) -> bool:
+    """A job that waits for a time is ready now; False when it is not queued."""
+    row = tx.one(HURRY, {"id": job_id, "now": tx.now_ms})
+    if row is not None and tx.one(IS_HEAD, {"lane": row["lane"], "seq": row["seq"]}):
+        _wait_until(tx, row["lane"], row["queue"], tx.now_ms)
+    return row is not None
 
 
 LANE = "SELECT 1 FROM lanes WHERE lane = :lane"

@@ -204,7 +204,7 @@ class Deliverer:
         if entry is None:
             return outcome
         try:
-            sent = await self._poster.text(entry.place, _words(entry), f"{entry.id}-plain")
+            sent = await self._poster.text(entry.place, _words(entry), f"{_uuid(entry)}-plain")
         except CallRefused as error:
             return self._refused(job, entry, error)
         return replace(
@@ -230,7 +230,7 @@ class Deliverer:
 
     async def _send_card(self, entry: _Entry) -> str:
         content = json.loads(entry.content)
-        uuid = f"{entry.id}{f'~{entry.round}' if entry.round else ''}"
+        uuid = _uuid(entry)
         try:
             sent = await self._poster.card(entry.place, content["card"], uuid)
         except CallRefused as error:
@@ -272,6 +272,10 @@ class Deliverer:
         crash.reached("reply.confirmed")
         if entry.turn_id is not None:
             await self._replies.done_with(entry.turn_id)
+
+
+def _uuid(entry: _Entry) -> str:
+    return f"{entry.id}{f'~{entry.round}' if entry.round else ''}"
 
 
 def _words(entry: _Entry) -> str:
