@@ -26,6 +26,7 @@ __all__ = [
     "LogFormat",
     "Settings",
     "TargetKind",
+    "given_dotenv",
     "is_loopback",
     "load_settings",
     "read_dotenv",
@@ -396,6 +397,14 @@ def misspelt(dotenv: Mapping[str, str], environ: Mapping[str, str]) -> list[str]
 
 
 _PREFIXES = ("FEISHU_", "AGENTOS_", "LARK_", "BRIDGE_")
+
+
+def given_dotenv(env_file: str) -> dict[str, str]:
+    """As `read_dotenv`, for a file somebody may have named: one that is not there is an error, but for the usual one.
+    An empty name reads none. Raises `SettingsError`."""
+    if env_file not in ("", ".env") and not Path(env_file).is_file():
+        raise SettingsError([f"--env-file: there is no file {env_file}; an empty name reads none"])
+    return read_dotenv(env_file or None)
 
 
 def read_dotenv(env_file: str | Path | None) -> dict[str, str]:

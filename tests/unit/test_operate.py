@@ -115,7 +115,7 @@ def test_an_unknown_turn_says_why_and_is_asked_again_once(table: JobTable) -> No
     take(table, Queue.REPLIES)
     found = at(table, "om_t1")
     assert found.where == "unknown"
-    assert "after: submit (the AgentOS cannot be reached)" in found.why
+    assert "while its run was handed over (the AgentOS cannot be reached)" in found.why
 
     assert table.do(retry_job, "om_t1", "t1-again") == "done: asked again, as turn t1-again"
     again = at(table, "t1-again")
@@ -141,9 +141,10 @@ def test_taking_back_means_what_is_still_possible(table: JobTable) -> None:
     take(table)
     assert table.do(cancel_job, "om_t2", "s2") == "done: it was not begun; the person is told"
     assert take(table, Queue.REPLIES).id == "t2-reply"
-    assert table.do(cancel_job, "om_t1", "s1") == "done: its run is asked to stop; its card says how it ended"
+    assert table.do(cancel_job, "om_t1", "s1").startswith("done: the stop is noted")
     assert take(table, Queue.CONTROL).payload == {"turn_id": "t1"}
-    assert table.do(cancel_job, "om_t2", "s3") == "nothing: the turn is cancelled"
+    assert table.do(cancel_job, "om_t2", "s3") == "nothing: the turn is over (cancelled)"
+    assert "a stop was asked for 0 s ago" in at(table, "om_t1").why
     assert table.do(cancel_job, "nobody", "s4").startswith("nothing: no message, job or run 'nobody'")
 
 
@@ -165,7 +166,37 @@ def test_a_command_is_found_by_its_message_and_is_not_asked_again(table: JobTabl
     table.do(seen_before, "cli", "e1", "om_help", "c1")
     table.do(put_card, note_card("a hint"), reply_id="c1", lane="control:x", place=PLACE, language="en")
     assert at(table, "om_help").message_id == "om_help"
+    table.do(
+        finish, take(table, Queue.REPLIES), Outcome(state=JobState.QUEUED, error="Feishu is away", delay_ms=60_000)
+    )
+    assert not table.do(claim, Queue.REPLIES, "me", table.new_token, most=1, lease_ms=1).jobs
+    assert table.do(retry_job, "om_help", "x") == "done: its answer is tried now"
+    table.do(finish, take(table, Queue.REPLIES), Outcome())
     assert table.do(retry_job, "om_help", "x").startswith("nothing")
+
+
+def test_a_few_letters_of_an_id_are_enough_where_they_mean_one_job(table: JobTable) -> None:
+    for name in ("abcdef-one", "abcdef-two", "abcxyz-one"):
+        ask(table, name)
+    end(table, take(table), JobState.FAILED, RunPhase.FAILED, "timeout")
+    assert at(table, "abcdef-o").job.id == "abcdef-one", "its reply has a longer id, and means the same"
+    assert at(table, "abcxyz").job.id == "abcxyz-one"
+    assert table.do(whereabouts, "abcdef") is None, "two jobs begin so"
+    assert table.do(whereabouts, "abcxy") is None, "too short"
+
+
+def test_what_somebody_should_decide_about_can_be_listed(table: JobTable) -> None:
+    for name in ("t1", "t2", "t3"):
+        ask(table, name)
+    job = take(table)
+    table.do(mark_submitted, "t1", "run-1")
+    end(table, job, JobState.UNKNOWN, RunPhase.UNKNOWN)
+    end(table, take(table), JobState.FAILED, RunPhase.FAILED)
+    assert [line.id for line in table.do(list_jobs, only_open=True)] == ["t1"]
+    assert table.do(list_jobs, only_open=True)[0].message_id == "om_t1"
+    assert table.do(retry_job, "t1", "t1-again").startswith("done")
+    assert not table.do(list_jobs, only_open=True)
+    assert at(table, "t1").asked_again_as == "t1-again"
 
 
 def test_jobs_are_listed_newest_first_and_hold_no_words(table: JobTable) -> None:
@@ -220,7 +251,9 @@ def test_the_command_line_shows_asks_again_and_takes_back(state_file: Path) -> N
     assert run(state_file, "retry", "om_t1")[0] == 1
     code, told = run(state_file, "cancel", "om_t1", "--json")
     assert (code, json.loads(told)["done"]) == (0, True)
-    assert run(state_file, "list", "--state", "cancelled")[1].count("t1") == 1
+    assert run(state_file, "list", "--state", "cancelled")[1].count("om_t1") == 1
+    assert "no daemon is running" in run(state_file, "show", "om_t1")[1]
+    assert run(state_file, "list", "--kind", "bogus")[0] == 2
 
 
 def test_a_file_that_is_not_there_or_of_another_version_is_told(tmp_path: Path, state_file: Path) -> None:

@@ -8,14 +8,14 @@ import urllib.request
 
 import click
 
-from agno_lark.settings import read_dotenv
+from agno_lark.settings import given_dotenv
 
 __all__ = ["check"]
 
 
 def check(*, host: str | None, port: int | None, env_file: str) -> int:
     """0 when the daemon answers that it is ready, else 1 with a word on why."""
-    given = {**read_dotenv(env_file), **os.environ}
+    given = {**given_dotenv(env_file), **os.environ}
     host = host or given.get("BRIDGE_HOST") or "127.0.0.1"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where to ask, not where to listen
     host = f"[{host}]" if ":" in host and not host.startswith("[") else host
@@ -28,7 +28,8 @@ def check(*, host: str | None, port: int | None, env_file: str) -> int:
     except urllib.error.HTTPError as error:
         click.echo(f"not ready{_why(error)}" if error.code == 503 else f"not a bridge: HTTP {error.code}", err=True)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        click.echo(f"no daemon answers on {address}: {error}", err=True)
+        reason = getattr(error, "reason", None) or error
+        click.echo(f"no daemon answers on {address}: {getattr(reason, 'strerror', None) or reason}", err=True)
     return 1
 
 

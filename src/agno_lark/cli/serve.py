@@ -3,12 +3,11 @@
 import asyncio
 import logging
 import os
-from pathlib import Path
 
 import click
 
 from agno_lark.errors import SettingsError
-from agno_lark.settings import Settings, load_settings, misspelt, read_dotenv
+from agno_lark.settings import Settings, given_dotenv, load_settings, misspelt
 
 __all__ = ["serve"]
 
@@ -17,8 +16,7 @@ logger = logging.getLogger(__name__)
 
 def serve(*, host: str | None, port: int | None, env_file: str) -> int:
     """Run until a signal. Returns the exit code. Raises errors of the tree, which `main` tells."""
-    if env_file not in ("", ".env") and not Path(env_file).is_file():
-        raise SettingsError([f"--env-file: there is no file {env_file}; an empty name reads none"])
+    dotenv = given_dotenv(env_file)
     settings = load_settings(env_file=env_file or None)
     overrides = {
         name: value for name, value in (("bridge_host", host), ("bridge_port", port)) if value not in (None, "")
@@ -27,7 +25,7 @@ def serve(*, host: str | None, port: int | None, env_file: str) -> int:
     from agno_lark.observe import configure_logs
 
     configure_logs(settings.log_level, settings.log_format)
-    for word in misspelt(read_dotenv(env_file or None), os.environ):
+    for word in misspelt(dotenv, os.environ):
         logger.warning("a setting's name is unknown", extra={"action": "setting_unknown", "setting": word})
     return asyncio.run(_serve(settings))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from agno_lark.commands import STOP_RUN
-from agno_lark.jobs import JobState, NewJob, Queue, cancel_queued, enqueue
+from agno_lark.jobs import JobState, NewJob, Queue, cancel_queued, enqueue, hurry
 from agno_lark.operate.whereabouts import JobLine, whereabouts
 from agno_lark.replies import REPLY, cancel_reply, send_again
 from agno_lark.store import Tx
@@ -20,25 +20,25 @@ def retry_job(tx: Tx, given: str, new_id: str) -> str:
         return _unheard(given)
     job = found.job
     if job.kind == REPLY:
-        return (
-            _send_again(tx, (job,), new_id) or f"nothing: the reply is {job.state}; only one that failed is sent again"
-        )
-    if job.state not in (JobState.FAILED, JobState.UNKNOWN) and (told := _send_again(tx, found.replies, new_id)):
+        return _send_again(tx, (job,), new_id) or f"nothing: the reply is {job.state}, or it was sent again before"
+    decided = retry_turn(tx, job.id, new_id) if job.kind == TURN else Decided.NOTHING
+    if decided is Decided.DONE:
+        return f"done: asked again, as turn {new_id}"
+    if decided is Decided.ALREADY:
+        return "nothing: it was asked again or dismissed before, or its words have been erased since"
+    if told := _send_again(tx, found.replies, new_id):
         return told
     if job.kind != TURN:
         return f"nothing: a {job.kind} is not asked again; the person can send it again"
-    match retry_turn(tx, job.id, new_id):
-        case Decided.DONE:
-            return f"done: asked again, as turn {new_id}"
-        case Decided.ALREADY:
-            return "nothing: it was asked again or dismissed before, or its words have been erased since"
-        case _:
-            return f"nothing: the turn is {job.state}; only one that failed, is unknown or came too late is asked again"
+    return f"nothing: the turn is {_as_told(job)}; only what failed, is unknown or came too late is asked again"
 
 
 def _send_again(tx: Tx, replies: Iterable[JobLine], new_id: str) -> str | None:
-    """Send the first of these that failed once more; None where none did, or it was sent again before."""
+    """Send the first of these that waits now, or that failed once more; None where there is none, or it was sent again
+    before."""
     for reply in replies:
+        if reply.state == JobState.QUEUED and hurry(tx, reply.id):
+            return "done: its answer is tried now"
         if reply.state == JobState.FAILED and send_again(tx, reply.id, new_id, reply.lane):
             return f"done: the answer will be sent once more, as job {new_id}"
     return None
@@ -67,11 +67,15 @@ def _cancel_turn(tx: Tx, job: JobLine, new_id: str) -> str:
     if job.state == JobState.RUNNING and request_cancel(tx, job.id):
         lane = f"control:stop:{job.id}"
         enqueue(tx, NewJob(id=new_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": job.id}))
-        return "done: its run is asked to stop; its card says how it ended"
+        return "done: the stop is noted; the AgentOS is asked, and the card says how the run ended"
     if dismiss_turn(tx, job.id) is Decided.DONE:
         return "done: it is left as it is; its words are erased"
-    return f"nothing: the turn is {job.state}"
+    return f"nothing: the turn is {_as_told(job)}"
+
+
+def _as_told(job: JobLine) -> str:
+    return f"over ({job.state})" if job.finished_ms else job.state
 
 
 def _unheard(given: str) -> str:
-    return f"nothing: no message, job or run {given!r} is known (any more)"
+    return f"nothing: no message, job or run {given!r} is known: it was not accepted (yet), or is forgotten"

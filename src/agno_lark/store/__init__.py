@@ -6,7 +6,7 @@ Survives a crash: everything answered. What was not answered may or may not be t
 """
 
 from agno_lark.store.engine import Row, Store, Tx
-from agno_lark.store.lock import InstanceLock, other_of_app
+from agno_lark.store.lock import InstanceLock, holder_of, other_of_app
 from agno_lark.store.migrate import SCHEMA_VERSION
 from agno_lark.store.outside import read_once, write_once
 from agno_lark.store.trouble import Reason, Trouble
@@ -19,6 +19,7 @@ __all__ = [
     "Store",
     "Trouble",
     "Tx",
+    "holder_of",
     "other_of_app",
     "read_once",
     "write_once",

@@ -14,7 +14,7 @@ from pathlib import Path
 from agno_lark.errors import AlreadyRunningError, StoreError
 from agno_lark.store.trouble import ADVICE, reason_of
 
-__all__ = ["InstanceLock", "other_of_app", "whole_path"]
+__all__ = ["InstanceLock", "holder_of", "other_of_app", "whole_path"]
 
 
 def whole_path(state_db: Path) -> Path:
@@ -50,6 +50,25 @@ class InstanceLock:
             except OSError as error:
                 raise StoreError(f"lock file {path}: {error.strerror}; {ADVICE[reason_of(file, error)]}") from error
             yield instance_id
+
+
+def holder_of(state_db: Path) -> str:
+    """Words on the daemon that works on this state file, or "" where none does (or it cannot be told)."""
+    path = state_db.expanduser()
+    try:
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _holder(os.read(handle, 4096))
+        return f"process {holder.get('pid', '?')}, listening on {holder.get('address', '?')}"
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    return ""
 
 
 @contextlib.contextmanager

@@ -42,7 +42,8 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     try:
         if not path.is_file():
             raise StoreError(
-                f"state database {path}: there is no such file; check FEISHU_STATE_DB, or start the daemon once"
+                f"state database {path.absolute()}: there is no such file; check FEISHU_STATE_DB, or start the "
+                "daemon once"
             )
         uri = f"{path.resolve().as_uri()}?mode={mode}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)) as connection:

@@ -18,6 +18,7 @@ ALTER TABLE dedup_messages ADD COLUMN job_id TEXT;
 ALTER TABLE runs ADD COLUMN retry_of TEXT; -- the turn this one was asked for in the stead of
 ALTER TABLE runs ADD COLUMN seen TEXT; -- JSON: what the person had seen of a run that goes on; gone when it ends
 ALTER TABLE runs ADD COLUMN replied_ms BIGINT; -- when Feishu had confirmed the whole answer
+CREATE INDEX runs_by_retry ON runs (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX runs_by_message ON runs (message_id);
 CREATE INDEX runs_with_emoji ON runs (turn_id) WHERE reaction_id IS NOT NULL;
 CREATE INDEX runs_finished ON runs (finished_ms) WHERE finished_ms IS NOT NULL;
