@@ -133,6 +133,19 @@ async def test_a_turn_nobody_can_read_keeps_nobody_else_waiting(
     assert len(target.submissions) == 1
 
 
+async def test_a_row_of_another_version_ends_no_bridge_that_tidies_up(feishu: FeishuSandbox, tmp_path: Path) -> None:
+    chats = [feishu.direct_chat(person) for person in (MARTA, TOM)]
+    async with bridge_on(feishu, PlayedTarget(answer), tmp_path) as bridge:
+        for person, chat in zip((MARTA, TOM), chats, strict=True):
+            await feishu.write(person, chat, "hello")
+            await answer_to(feishu, chat)
+        await until_none(bridge, "SELECT 1 FROM runs WHERE replied_ms IS NULL OR reaction_id IS NOT NULL")
+    write(tmp_path, "UPDATE runs SET reaction_id = 'r'", "UPDATE runs SET state = 'dreaming' WHERE seq > 1")
+    async with bridge_on(feishu, PlayedTarget(answer), tmp_path) as bridge:
+        await until_none(bridge, "SELECT 1 FROM runs WHERE state = 'completed' AND reaction_id IS NOT NULL")
+        assert bridge.failure is None
+
+
 async def test_an_answer_that_waited_for_days_is_not_given_up_at_the_first_refusal(
     feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

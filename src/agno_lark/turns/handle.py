@@ -209,7 +209,8 @@ class TurnHandler:
         """Once at the start: a former life may have died between Feishu's confirmation and `done_with`."""
         with contextlib.suppress(StoreError):  # logged by the store; it is only an emoji
             for found in await self._store.read(rows.UNTIDY, {}):
-                await self.done_with(found["turn_id"])
+                with contextlib.suppress(ValueError):  # a row of another version
+                    await self.done_with(found["turn_id"])
 
     async def close(self) -> None:
         """At the stop: what is not shown by then is shown at the next start, so no card is written to any more."""
