@@ -120,7 +120,7 @@ class ConversationMachine(RuleBasedStateMachine):
         turn = data.draw(st.sampled_from(self.turns()))
         for _ in range(times):
             card = self.table.rows(f"SELECT card_message_id FROM runs WHERE turn_id = '{turn}'")[0][0] or "om_card"
-            click = Click(app_id="cli", event_id=self.new("e"), message_id=card, op=op, turn_id=turn)
+            click = Click(app_id="cli", event_id=self.new("e"), message_id=card, op=op, turn_id=turn, operator="ou_a")
             self.table.do(accept_click, self.new("t"), click, lambda row: True)
 
     @precondition(lambda self: self.jobs())
