@@ -52,7 +52,7 @@ async def test_an_operator_finds_a_message_takes_one_back_and_asks_a_failed_one_
     code, told = await jobs(operator, "retry", failed.message_id)
     assert (code, told["done"]) == (0, True)
     again = await answer_to(feishu, chat, after=3, within_s=20)
-    assert "Run at your wish" in again.text
+    assert "Asked again; what came of it" in again.text
     first_time = (await jobs(operator, "show", failed.message_id))[1]["retry_of"]
     code, told = await jobs(operator, "retry", first_time)
     assert (code, told["done"]) == (1, False)

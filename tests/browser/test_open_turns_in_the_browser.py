@@ -17,8 +17,8 @@ SLOW_MS = 20_000
 @pytest.mark.parametrize(
     ("person", "asks", "button", "decided"),
     [
-        (MARTA, "reached me only now", "Answer now", "Answered below, at your wish."),
-        ("林悦", "我刚刚才收到", "现在回答", "已应您的要求回答"),
+        (MARTA, "reached me only now", "Answer now", "Answered below."),
+        ("林悦", "我刚刚才收到", "现在回答", "回答见下文"),
     ],
 )
 async def test_a_late_message_is_asked_about_and_answered_at_a_press(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from agno_lark.clock import SystemClock
 from agno_lark.errors import StoreError, TargetError
 from agno_lark.store import Tx
-from agno_lark.targets import FaultReason, FollowLimits, FollowStart, RunEvent, RunRef, RunRequest
+from agno_lark.targets import FaultReason, FollowLimits, FollowStart, RunEvent, RunRef, RunRequest, TargetInfo
 from agno_lark.targets.follow import follow
 from agno_lark.testing import FeishuSandbox
 from agno_lark.turns import handle, rows
@@ -82,6 +83,63 @@ async def test_what_was_seen_of_a_run_stays_on_its_card_when_both_ends_of_it_die
         assert not await bridge._store.read("SELECT 1 FROM runs WHERE seen IS NOT NULL")
     assert "as far as this" in shown.text
     assert "cannot be picked up again" in shown.text
+
+
+async def test_an_unknown_outcome_of_a_run_that_had_begun_keeps_its_words_also_when_it_is_decided(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KeepsNoRuns(PlayedTarget):
+        async def describe(self) -> TargetInfo:
+            return replace(await super().describe(), resumable=False)
+
+    async def half(start: FollowStart) -> AsyncGenerator[RunEvent]:
+        assert isinstance(start, RunRequest)
+        yield RunEvent(name="RunStarted", index=0, data={"run_id": start.run_id})
+        yield RunEvent(name="RunContent", index=1, data={"run_id": start.run_id, "content": "as far as this"})
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(handle, "LOOK_AGAIN_S", 0.01)
+    target, chat = KeepsNoRuns(half), feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "tell me everything")
+        await feishu.until(lambda _: any("as far as this" in shown.text for shown in feishu.from_bot(chat)))
+    async with bridge_on(feishu, target, tmp_path):
+        asked = await answer_to(feishu, chat)
+        await feishu.press(MARTA, asked.message_id, "Dismiss")
+        await feishu.until(lambda _: "Left as it is." in feishu.from_bot(chat)[0].text)
+        (decided,) = feishu.from_bot(chat)
+    for shown in (asked, decided):
+        assert "as far as this" in shown.text
+        assert "had begun to answer" in shown.text
+    assert len(target.submissions) == 1
+
+
+@pytest.mark.parametrize(("times", "says"), [(2, "the answer"), (99, "cannot be reached")])
+async def test_an_agentos_that_is_being_restarted_is_waited_for_a_moment(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, says: str
+) -> None:
+    monkeypatch.setattr(handle, "UNREACHABLE_AGAIN_S", 0.05)
+    monkeypatch.setattr(handle, "UNREACHABLE_S", 0.5)
+    away = [TargetError("away", reason=FaultReason.UNREACHABLE)] * times
+    target = PlayedTarget(lambda start: refused(away.pop()) if away else answer(start))
+    chat = feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        assert says in (await answer_to(feishu, chat)).text
+    assert len({start.run_id for start in target.submissions}) == 1
+
+
+async def test_a_turn_that_waits_for_its_agentos_can_be_stopped(
+    feishu: FeishuSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "UNREACHABLE_AGAIN_S", 0.05)
+    target = PlayedTarget(lambda start: refused(TargetError("away", reason=FaultReason.UNREACHABLE)))
+    chat = feishu.direct_chat(MARTA)
+    async with bridge_on(feishu, target, tmp_path):
+        await feishu.write(MARTA, chat, "hello")
+        await feishu.until(lambda _: feishu.from_bot(chat) and len(target.starts) >= 2)
+        await feishu.press(MARTA, feishu.from_bot(chat)[0].message_id, "Stop")
+        assert "Stopped before there was an answer" in (await answer_to(feishu, chat)).text
 
 
 async def test_a_lost_submission_is_not_sent_again_under_another_persons_name(

@@ -76,7 +76,7 @@ async def test_asking_again_is_a_new_turn_that_says_so_and_happens_once(
         toasts.append(await feishu.click(MARTA, shown.message_id, value))
     assert [toast["toast"]["content"] for toast in toasts] == ["Asked again", "That has been decided already."]
     assert "the answer" in again.text
-    assert "Run at your wish" in again.text
+    assert "Asked again; what came of it" in again.text
     assert "Ask again" not in asked.text.replace("Asked again", "")
     assert len(feishu.from_bot(chat)) == 2
     one, two = target.submissions
@@ -150,7 +150,7 @@ async def test_a_message_of_nine_hours_ago_is_asked_about_and_runs_only_when_wan
         assert not target.starts
         await feishu.press(MARTA, notice.message_id, "Answer now")
         assert "the answer" in (await answer_to(feishu, chat, after=1)).text
-        decided = await saw(feishu, chat, "Answered below, at your wish.")
+        decided = await saw(feishu, chat, "Answered below.")
         assert "Answer now" not in decided.text
         assert "Shall I" not in decided.text
     assert [submission.message for submission in target.submissions] == ["what is for lunch?"]

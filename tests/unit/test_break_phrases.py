@@ -15,7 +15,8 @@ SOURCES = Path(agno_lark.__file__).parent
 MADE = {f"fault.{reason}" for reason in FaultReason} | {f"run.{phase}" for phase in RunPhase} | {"fault.internal"}
 MADE |= {f"cancel.{result}" for result in ("requested", "nothing", "not_found", "over")}
 MADE |= {f"turn.{resolution}" for resolution in Resolution} | {"retry.done", "dismiss.done"}
-MADE |= {f"decide.{result}" for result in ("already", "nothing", "not_found")}
+MADE |= {f"decide.{result}" for result in ("already", "nothing", "answered", "not_found")}
+MADE |= {f"turn.unknown.{kind}" for kind in ("body", "begun", "superseded")} | {"fault.stop_unheard"}
 
 
 def test_every_sentence_is_said_somewhere() -> None:
@@ -29,6 +30,6 @@ def test_what_is_made_of_a_word_has_its_sentence() -> None:
     assert MADE - PHRASES.keys() == set()
     for result in ("requested", "nothing", "not_found", "over", "arguments"):
         assert answer_cancel({"result": result, "run": "1a2b3c4d"}, "zh")
-    for result in (*Decided, "not_found", "arguments"):
+    for result in (*Decided, "answered", "not_found", "arguments"):
         assert answer_decision("retry", {"result": str(result), "run": "1a2b3c4d"}, "en")
         assert answer_decision("dismiss", {"result": str(result)}, "zh")

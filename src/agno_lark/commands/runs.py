@@ -8,11 +8,13 @@ from agno_lark.replies.elements import Card, plain
 from agno_lark.replies.notes import note_card
 from agno_lark.store import Tx
 from agno_lark.turns import (
+    Decided,
     RunPhase,
     RunRow,
     active_runs,
     dismiss_turn,
     find_run,
+    is_stale,
     newest_open,
     recent_runs,
     request_cancel,
@@ -58,16 +60,21 @@ def decide_cancel(tx: Tx, scope: str, given: str) -> Mapping[str, Any]:
 def decide_retry(tx: Tx, scope: str, given: str, new_turn_id: str) -> Mapping[str, Any]:
     """Ask again what a turn of this scope asked: the named run's, else the newest one that is open or failed.
 
-    Returns `result` (done, already, nothing, not_found, arguments) and `run`.
+    Returns `result` (done, already, nothing, answered, not_found, arguments) and `run`.
     """
     row, found = _named_or_open(tx, scope, given, failed=True)
-    return {"result": str(retry_turn(tx, row.turn_id, new_turn_id)), "run": short_run_id(row.run_id)} if row else found
+    return _decided(retry_turn(tx, row.turn_id, new_turn_id), row, given) if row else found
 
 
 def decide_dismiss(tx: Tx, scope: str, given: str) -> Mapping[str, Any]:
     """Leave a turn of this scope that is open as it is; returns as `decide_retry` does."""
     row, found = _named_or_open(tx, scope, given, failed=False)
-    return {"result": str(dismiss_turn(tx, row.turn_id)), "run": short_run_id(row.run_id)} if row else found
+    return _decided(dismiss_turn(tx, row.turn_id), row, given) if row else found
+
+
+def _decided(decided: Decided, row: RunRow, given: str) -> Mapping[str, Any]:
+    named_in_vain = decided is Decided.NOTHING and bool(given)
+    return {"result": "answered" if named_in_vain else str(decided), "run": short_run_id(row.run_id)}
 
 
 def _named_or_open(tx: Tx, scope: str, given: str, *, failed: bool) -> tuple[RunRow | None, Mapping[str, Any]]:
@@ -130,7 +137,7 @@ def answer_status(facts: StatusFacts, generation: int, target_name: str, now_ms:
 
 def _line(row: RunRow, now_ms: int, lang: Lang) -> str:
     stopping = row.cancel_requested_ms is not None and row.finished_ms is None
-    state = say("run.stopping" if stopping else f"run.{row.state}", lang)
+    state = say("run.stopping" if stopping else "run.stale" if is_stale(row) else f"run.{row.state}", lang)
     since_ms = row.finished_ms or row.accepted_ms
     run = f"`{short_run_id(row.run_id)}`" if row.run_id else "–"
     return say("status.line", lang, state=state, when=duration(now_ms - since_ms, lang), run=run)

@@ -170,13 +170,15 @@ def _control(tx: Tx, job_id: str, kind: str, origin: Origin, payload: dict[str, 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Click:
-    """A press of one of our buttons: `op` is what it asks for (STOP, RETRY, DISMISS), `turn_id` the turn it names."""
+    """A press of one of our buttons: `op` is what it asks for (STOP, RETRY, DISMISS), `turn_id` the turn it names,
+    `operator` who pressed (an open id)."""
 
     app_id: str
     event_id: str
     message_id: str
     op: str
     turn_id: str
+    operator: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -199,7 +201,7 @@ def accept_click(tx: Tx, job_id: str, click: Click, may_decide: Callable[[RunRow
     if row is None or row.app_id != click.app_id or row.card_message_id not in (None, click.message_id):
         return ClickAnswer(phrase="toast.unknown")
     if not may_decide(row):
-        return ClickAnswer(phrase="cancel.foreign", language=row.language)
+        return ClickAnswer(phrase="cancel.foreign", language=last_language(tx, click.operator) or row.language)
     if click.op == STOP:
         return _accept_stop(tx, job_id, row, repeated=repeated)
     assert click.op in (RETRY, DISMISS)  # noqa: S101 - the caller has looked

@@ -163,7 +163,12 @@ class Intake:
             lang = self._fixed_language() or "zh"
             return _toast(ClickAnswer(phrase="toast.unknown"), lang)
         pressed = Click(
-            app_id=click.app_id, event_id=click.event_id, message_id=click.message_id, op=op, turn_id=turn_id
+            app_id=click.app_id,
+            event_id=click.event_id,
+            message_id=click.message_id,
+            op=op,
+            turn_id=turn_id,
+            operator=click.operator_open_id,
         )
         answer = await self._store.transact(
             accept_click, self._ids.new(), pressed, lambda row: may_decide(row, click, self._settings)

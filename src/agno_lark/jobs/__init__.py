@@ -9,6 +9,7 @@ looks first. The claim is the only door to execution.
 
 from agno_lark.jobs.job import TRANSITIONS, Job, JobState, LeaseLost, NewJob, Outcome, Queue
 from agno_lark.jobs.queue import (
+    amend_payload,
     begin_effect,
     cancel_queued,
     claim,
@@ -43,6 +44,7 @@ __all__ = [
     "Prepared",
     "Queue",
     "Runner",
+    "amend_payload",
     "begin_effect",
     "cancel_queued",
     "claim",

@@ -15,6 +15,7 @@ from agno_lark.store import Store, Tx
 __all__ = [
     "Claimed",
     "Recovered",
+    "amend_payload",
     "begin_effect",
     "cancel_queued",
     "claim",
@@ -281,6 +282,15 @@ def kept_payload(tx: Tx, job_id: str) -> dict[str, Any]:
     """What is still kept of an ended job's payload; empty where it was erased, or the job is not over."""
     row = tx.one(PAYLOAD, {"id": job_id})
     return payload_of(row) if row else {}
+
+
+AMEND = "UPDATE jobs SET payload = :payload WHERE id = :id AND state = 'unknown'"
+
+
+def amend_payload(tx: Tx, job_id: str, **more: object) -> None:
+    """Keep something more with an unknown job, until somebody has decided about it."""
+    payload = json.dumps(kept_payload(tx, job_id) | more, ensure_ascii=False)
+    tx.execute(AMEND, {"id": job_id, "payload": payload})
 
 
 def forget_payload(tx: Tx, job_id: str) -> None:

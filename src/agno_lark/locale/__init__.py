@@ -26,7 +26,7 @@ def language_of_text(text: str) -> Lang | None:
 
 
 def duration(ms: int, lang: Lang) -> str:
-    """A length of time as people say it: 0.8 s, 12 s, 3 min 5 s, 1 h 2 min."""
+    """A length of time as people say it: 0.8 s, 12 s, 3 min 5 s, 1 h 2 min, from two days on in days."""
     hour, minute, second = ("小时", "分", "秒") if lang == "zh" else ("h", "min", "s")
     tenths = max(0, ms) // 100
     seconds = tenths // 10
@@ -34,5 +34,7 @@ def duration(ms: int, lang: Lang) -> str:
         return f"{seconds}.{tenths % 10} {second}"
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} {'天' if lang == 'zh' else 'days'}"
     parts = [(hours, hour), (minutes, minute), (0 if hours else seconds, second)]
     return " ".join(f"{value} {unit}" for value, unit in parts if value)

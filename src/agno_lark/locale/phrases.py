@@ -18,6 +18,11 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "turn.run": {"en": "run {run}", "zh": "运行 {run}"},
     "turn.tokens": {"en": "{count} tokens", "zh": "{count} tokens"},
     "turn.empty": {"en": "The run ended without any text.", "zh": "运行已结束，没有返回文字。"},
+    "turn.taken_back": {
+        "en": "Taken back by whoever runs this bot, before it was begun.",
+        "zh": "在开始之前已被机器人管理员撤回。",
+    },
+    "turn.failed.hint": {"en": "Send /retry to ask again.", "zh": "发送 /retry 可重新提问。"},
     "turn.cancelled.body": {"en": "Stopped before there was an answer.", "zh": "在给出回答之前已停止。"},
     "turn.paused.body": {
         "en": "The run waits for a decision that this version cannot ask for yet: {kind}. Decide it in AgentOS, or "
@@ -28,6 +33,11 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "en": "The bridge, or its connection, was interrupted while your message was handed to the agent, so it "
         "cannot tell whether the agent got it. It was not sent a second time. Look whether anything was done before you ask again.",
         "zh": "把消息交给智能体时，桥接服务或连接被中断，无法确定智能体是否收到。消息没有再次发送。再次提问之前请先确认是否已有结果。",
+    },
+    "turn.unknown.begun": {
+        "en": "The agent had begun to answer when the bridge, or its connection, was interrupted, so it cannot tell how "
+        "that ended. It was not asked a second time. Look whether anything was done before you ask again.",
+        "zh": "智能体已开始回答，但桥接服务或连接被中断，无法确定结果如何。没有再次提问。再次提问之前请先确认是否已有结果。",
     },
     "turn.unknown.superseded": {
         "en": "Stopped for your newer message, before it could be told whether the agent had got this one. It was asked to "
@@ -41,7 +51,7 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "zh": "这条消息是您 {when}前发出的，我刚刚才收到。它可能已过时，所以没有开始运行。",
     },
     "turn.stale.asks": {"en": "Shall I answer it?", "zh": "需要我现在回答吗？"},
-    "turn.answered_now": {"en": "Answered below, at your wish.", "zh": "已应您的要求回答，见下文。"},
+    "turn.answered_now": {"en": "Answered below.", "zh": "回答见下文。"},
     "turn.retry": {"en": "Ask again", "zh": "重新提问"},
     "turn.answer_now": {"en": "Answer now", "zh": "现在回答"},
     "turn.dismiss": {"en": "Dismiss", "zh": "忽略"},
@@ -52,8 +62,8 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "turn.retried": {"en": "Asked again: see the newer answer.", "zh": "已重新提问：请看新的回答。"},
     "turn.dismissed": {"en": "Left as it is.", "zh": "已忽略。"},
     "turn.heading.again": {
-        "en": "Run at your wish; what came of it before is told above.",
-        "zh": "应您的要求运行；此前的情况见上文。",
+        "en": "Asked again; what came of it before is told above.",
+        "zh": "已重新提问；此前的情况见上文。",
     },
     "turn.sent_again": {
         "en": "Feishu did not confirm this message when it was first sent; you may have seen it already.",
@@ -146,6 +156,11 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
         "this bot.",
         "zh": "桥接服务自身出错。请重试；如果一直如此，请把运行编号告知机器人管理员。",
     },
+    "fault.stop_unheard": {
+        "en": "It was asked to stop, but the agent's server has given no sign of life since, so nobody waits for it any "
+        "more. It may still be going on.",
+        "zh": "已请求停止，但此后智能体服务没有任何动静，已不再等待。它可能仍在进行。",
+    },
     "fault.details": {"en": "Details", "zh": "详情"},
     # commands
     "help.title": {"en": "What you can do here", "zh": "使用说明"},
@@ -188,6 +203,10 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "retry.done": {"en": "Asked again; the answer comes below.", "zh": "已重新提问，回答随后就到。"},
     "dismiss.done": {"en": "Left as it is.", "zh": "已忽略。"},
     "decide.nothing": {"en": "There is nothing to decide here.", "zh": "这里没有需要决定的事项。"},
+    "decide.answered": {
+        "en": "There is nothing to decide about run {run}: it has ended. Write again to ask again.",
+        "zh": "运行 {run} 已结束，没有需要决定的事项。如需再问，请再发一条消息。",
+    },
     "decide.already": {"en": "That has been decided already.", "zh": "此事已经处理过了。"},
     "decide.not_found": {
         "en": "There is no run {run} in this conversation. /status lists what there is.",
@@ -212,6 +231,7 @@ PHRASES: Mapping[str, Mapping[str, str]] = {
     "run.failed": {"en": "failed", "zh": "失败"},
     "run.cancelled": {"en": "stopped", "zh": "已停止"},
     "run.unknown": {"en": "unknown", "zh": "未知"},
+    "run.stale": {"en": "not run: it came too late", "zh": "未运行：送达太晚"},
     "run.stopping": {"en": "stopping", "zh": "停止中"},
     # what is answered without a run
     "hint.command": {

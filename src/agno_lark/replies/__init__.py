@@ -6,7 +6,7 @@ card id, message id and the highest sequence in use (table runs); every send car
 """
 
 from agno_lark.replies.answer import DISMISS, RETRY, STOP, FinalPart, final_parts, running_card
-from agno_lark.replies.ending import Ending, Resolution, ending_to_json, view_from_json
+from agno_lark.replies.ending import Ending, Resolution, ending_to_json, kept_ending, view_from_json
 from agno_lark.replies.notes import note_card
 from agno_lark.replies.outbox import (
     REPLY,
@@ -43,6 +43,7 @@ __all__ = [
     "ending_to_json",
     "final_parts",
     "forget_replies",
+    "kept_ending",
     "note_card",
     "put_answer",
     "put_card",

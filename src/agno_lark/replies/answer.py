@@ -154,14 +154,17 @@ def _sentences(ending: Ending, lang: Lang) -> list[str]:
 
 def _body(ending: Ending, lang: Lang) -> list[str]:
     if ending.unknown:
-        return [say("turn.unknown.superseded" if ending.superseded else "turn.unknown.body", lang)]
+        kind = "superseded" if ending.superseded else "begun" if ending.begun else "body"
+        return [say(f"turn.unknown.{kind}", lang)]
     if ending.stale:
         told = say("turn.stale.body", lang, when=duration(ending.elapsed_ms, lang))
-        return [f"{told} {say('turn.stale.asks', lang)}" if ending.asks else told]
+        return [told, say("turn.stale.asks", lang)] if ending.asks else [told]
     if ending.superseded:
         return [say("turn.superseded", lang)]
+    if ending.taken_back:
+        return [say("turn.taken_back", lang)]
     if ending.fault is not None:
-        return [say(f"fault.{ending.fault}", lang)]
+        return [say(f"fault.{ending.fault}", lang), say("turn.failed.hint", lang)]
     view = ending.view
     if view.state is RunState.PAUSED:
         return [say("turn.paused.body", lang, kind=_clipped(view.pause_type or "?", _NAME_BYTES))]

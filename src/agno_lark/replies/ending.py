@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from agno_lark.feishu.jsontext import whole_text
 from agno_lark.targets import FaultReason, RunView
 
-__all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json", "view_from_json"]
+__all__ = ["Ending", "Resolution", "ending_from_json", "ending_to_json", "kept_ending", "view_from_json"]
 
 
 class Resolution(StrEnum):
@@ -23,9 +23,10 @@ class Resolution(StrEnum):
 class Ending:
     """How a turn ended.
 
-    `unknown`: the run was handed over, and nobody can tell whether it arrived. `superseded`: it was stopped for a newer
-    message. `stale`: the message came so late that nothing was begun. An unknown or stale one asks the person what to
-    do, with buttons that name `turn_id`, until it is `resolved`. `again`: Feishu never confirmed a first sending.
+    `unknown`: the run was handed over, and nobody can tell whether it arrived, or, where it had `begun` to answer, how
+    it ended. `superseded`: it was stopped for a newer message. `stale`: the message came so late that nothing was
+    begun. An unknown or stale one asks the person what to do, with buttons that name `turn_id`, until it is
+    `resolved`. `taken_back`: an operator did, before it was begun. `again`: Feishu never confirmed a first sending.
     """
 
     view: RunView
@@ -34,8 +35,10 @@ class Ending:
     details: str = ""
     turn_id: str = ""
     unknown: bool = False
+    begun: bool = False
     superseded: bool = False
     stale: bool = False
+    taken_back: bool = False
     resolved: Resolution | None = None
     again: bool = False
 
@@ -61,9 +64,15 @@ def ending_from_json(text: str) -> Ending:
         raise ValueError(f"an ending with {error.error_count()} parts that cannot be read") from None
 
 
-def view_from_json(text: str | None) -> RunView | None:
-    """The view of an ending that was kept; None where there is none, or none that can be read."""
+def kept_ending(text: str | None) -> Ending | None:
+    """An ending that was kept; None where there is none, or none that can be read."""
     try:
-        return ending_from_json(text).view if text else None
+        return ending_from_json(text) if text else None
     except ValueError:
         return None
+
+
+def view_from_json(text: str | None) -> RunView | None:
+    """The view of an ending that was kept, as `kept_ending`."""
+    ending = kept_ending(text)
+    return ending.view if ending else None

@@ -251,7 +251,7 @@ class Deliverer:
                 error=str(error),
                 delay_ms=min(max(wait_ms, asked_ms), LATER_MS),
                 also=None if error.uncertain else lambda tx: _sure(tx, entry.id),
-                after=(lambda: self._put_away(entry)) if job.attempts == len(WAITS_MS) else None,
+                after=(lambda: self._put_away(entry)) if job.attempts >= len(WAITS_MS) else None,
             )
         logger.error(
             "an answer could not be shown",

@@ -19,7 +19,6 @@ from agno_lark.replies import (
     Place,
     Reactions,
     ending_to_json,
-    put_answer,
     reply_lane,
     view_from_json,
 )
@@ -38,6 +37,7 @@ from agno_lark.targets import (
 )
 from agno_lark.turns import rows
 from agno_lark.turns.begin import place_of, request_of
+from agno_lark.turns.ends import log_end, outcome_of
 from agno_lark.turns.rows import RunPhase, RunRow
 
 __all__ = ["OpenCard", "TurnHandler"]
@@ -45,7 +45,8 @@ __all__ = ["OpenCard", "TurnHandler"]
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 1.5  # a submission may still be arriving when it is first looked for
-SEEN_EVERY_S = 5.0  # what the person has seen is noted so often, for when both ends of it die
+UNREACHABLE_S, UNREACHABLE_AGAIN_S = 10.0, 1.0  # an AgentOS that is being restarted is waited for: nothing was sent
+SEEN_EVERY_S = 2.0  # what the person has seen is noted so often, for when both ends of it die
 STOP_GRACE_S = 60.0  # of silence, once a stop was asked for
 LOOKS_MOST = 8  # while the AgentOS cannot be reached, with doubling pauses: about five minutes
 LOOKS_AFTER_LOSS = 4  # about ten seconds, while somebody waits
@@ -64,6 +65,7 @@ class _Turn:
     seen: RunView | None = None  # what a former life had shown
     noted: str = ""  # the text noted last
     noted_s: float = 0.0
+    is_stopped: bool = False  # somebody asked for it
     patience: asyncio.Timeout | None = None  # how long the run is still waited for; without end until it is hurried
 
     @property
@@ -168,6 +170,7 @@ class TurnHandler:
     def stopping(self, turn_id: str) -> None:
         """Show on the turn's card, where it is open in this process, that a stop was asked for."""
         if turn := self._active.get(turn_id):
+            turn.is_stopped = True
             turn.card.stopping()
             if not turn.is_hurried:
                 turn.hurry()
@@ -246,6 +249,7 @@ class TurnHandler:
         turn = _Turn(row, self._card(row), seen=view_from_json(row.seen), noted_s=self._clock.monotonic_s())
         self._active[row.turn_id] = turn
         if row.cancel_requested_ms is not None:
+            turn.is_stopped = True
             turn.card.stopping()
         turn.card.start((lambda: still_open(self._store, lane)) if is_behind else None)
         return turn
@@ -298,6 +302,7 @@ class TurnHandler:
         """
         users: list[str] | None = None
         sent_again = False
+        give_up_s = self._clock.monotonic_s() + UNREACHABLE_S
         while True:
             if isinstance(start, RunRequest):
                 crash.reached("turn.submitting")
@@ -305,6 +310,13 @@ class TurnHandler:
                 await self._watch(turn, start)
                 break
             except TargetError as error:
+                if error.reason == FaultReason.UNREACHABLE and isinstance(start, RunRequest):
+                    if turn.is_stopped:
+                        turn.view = RunView(state=RunState.CANCELLED)
+                        return self._end(turn, RunPhase.CANCELLED)
+                    if self._clock.monotonic_s() < give_up_s:
+                        await asyncio.sleep(UNREACHABLE_AGAIN_S)
+                        continue
                 if isinstance(start, RunRequest) and _may_have_arrived(turn, error):
                     looked = await self._look_after(turn, start, error, sent_again=sent_again)
                     if isinstance(looked, Outcome):
@@ -367,7 +379,7 @@ class TurnHandler:
                 await self._fold(turn, start)
         except TimeoutError as error:
             told = f"a stop was asked for, and nothing was heard for {STOP_GRACE_S:.0f} s"
-            raise TargetError(told, reason=FaultReason.TIMEOUT) from error
+            raise TargetError(told, reason="stop_unheard") from error
         finally:
             turn.patience = None
 
@@ -417,15 +429,11 @@ class TurnHandler:
             details=details,
             turn_id=row.turn_id,
             unknown=phase is RunPhase.UNKNOWN,
+            begun=phase is RunPhase.UNKNOWN and (row.state is RunPhase.RUNNING or bool(turn.view.text)),
         )
-        _log_end(turn, phase, fault)
+        log_end(row, phase, ending, card_operations=turn.card.operations)
         self._hold(turn)
-        return Outcome(
-            state=_job_state(phase),
-            error=str(fault) if fault else "",
-            also=lambda tx: _close(tx, row, phase, fault, ending),
-            after=_closed,
-        )
+        return outcome_of(row, phase, ending)
 
 
 def _as_seen(turn: _Turn) -> RunView:
@@ -448,47 +456,3 @@ def _is_shared(row: RunRow) -> bool:
 
 def _no_row(job: Job) -> LookupError:
     return LookupError(f"turn {job.id} has a job but no row in runs")
-
-
-def _close(tx: Tx, row: RunRow, phase: RunPhase, fault: str | None, ending: Ending) -> None:
-    rows.close_run(tx, row.turn_id, phase, fault)
-    put_answer(
-        tx,
-        ending,
-        reply_id=f"{row.turn_id}-reply",
-        turn_id=row.turn_id,
-        lane=row.session_id,
-        place=place_of(row),
-        language=row.language,
-    )
-
-
-async def _closed() -> None:
-    crash.reached("turn.closed")
-
-
-def _job_state(phase: RunPhase) -> JobState:
-    match phase:
-        case RunPhase.FAILED:
-            return JobState.FAILED
-        case RunPhase.CANCELLED:
-            return JobState.CANCELLED
-        case RunPhase.UNKNOWN:
-            return JobState.UNKNOWN
-        case _:
-            return JobState.DONE
-
-
-def _log_end(turn: _Turn, phase: RunPhase, fault: str | None) -> None:
-    logger.log(
-        logging.WARNING if phase in (RunPhase.FAILED, RunPhase.UNKNOWN) else logging.INFO,
-        "a turn ended",
-        extra={
-            "action": "turn_ended",
-            "turn": turn.row.turn_id,
-            "run": turn.view.run_id,
-            "state": str(phase),
-            "reason": str(fault) if fault else None,
-            "card_operations": turn.card.operations,
-        },
-    )

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from agno_lark.jobs import (
     JobState,
+    amend_payload,
     cancel_queued,
     forget_payload,
     kept_payload,
@@ -13,7 +14,7 @@ from agno_lark.jobs import (
     revoke,
     running_in_lane,
 )
-from agno_lark.replies import Ending, Resolution, put_answer, view_from_json
+from agno_lark.replies import Ending, Resolution, ending_to_json, kept_ending, put_answer, view_from_json
 from agno_lark.store import Tx
 from agno_lark.targets import RunState, RunView, StepState, close_running
 from agno_lark.turns.begin import Asked, begin_turn, place_of
@@ -22,6 +23,7 @@ from agno_lark.turns.rows import (
     RunRow,
     close_run,
     request_cancel,
+    resolve_stale_run,
     resolve_unknown_run,
     run_of_turn,
 )
@@ -65,7 +67,8 @@ def cancel_waiting(tx: Tx, turn_id: str, reason: str) -> bool:
     close_run(tx, turn_id, RunPhase.CANCELLED, reason)
     row = _row(tx, turn_id)
     elapsed_ms = tx.now_ms - row.accepted_ms
-    _answer(tx, row, Ending(view=RunView(state=RunState.CANCELLED), elapsed_ms=elapsed_ms), "reply")
+    view = RunView(state=RunState.CANCELLED)
+    _answer(tx, row, Ending(view=view, elapsed_ms=elapsed_ms, taken_back=True), "reply")
     return True
 
 
@@ -93,6 +96,7 @@ def supersede(tx: Tx, session_id: str) -> RunRow | None:
         unknown=unsure,
         turn_id=row.turn_id,
     )
+    amend_payload(tx, row.turn_id, ending=ending_to_json(ending))
     _answer(tx, row, ending, "reply")
     return row
 
@@ -146,16 +150,14 @@ def _let_go(tx: Tx, row: RunRow, resolution: Resolution, kept: dict[str, object]
     forget_payload(tx, row.turn_id)
     if not unknown and not is_stale(row):
         return
-    age_ms = kept.get("age_ms")
-    ending = Ending(
-        view=RunView(run_id=row.run_id or ""),
-        elapsed_ms=age_ms if isinstance(age_ms, int) else (row.finished_ms or tx.now_ms) - row.accepted_ms,
-        unknown=unknown,
-        superseded=row.reason == SUPERSEDED,
-        stale=not unknown,
-        turn_id=row.turn_id,
-        resolved=resolution,
-    )
+    if unknown:
+        known = kept_ending(str(kept.get("ending", "")))
+        asked = known or Ending(view=RunView(run_id=row.run_id or ""), elapsed_ms=0)
+    else:
+        resolve_stale_run(tx, row.turn_id, resolution)
+        age_ms = kept.get("age_ms")
+        asked = Ending(view=RunView(), elapsed_ms=age_ms if isinstance(age_ms, int) else 0, stale=True)
+    ending = replace(asked, unknown=unknown, turn_id=row.turn_id, resolved=resolution)
     _answer(tx, row, ending, "resolved")
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "remember_seen",
     "request_cancel",
     "reserve_sequence",
+    "resolve_stale_run",
     "resolve_unknown_run",
     "run_of_turn",
     "short_run_id",
@@ -201,6 +202,14 @@ WHERE turn_id = :turn AND {_leads_to(RunPhase.CANCELLED)} AND state = 'unknown'
 def resolve_unknown_run(tx: Tx, turn_id: str, reason: str) -> bool:
     """Somebody has looked at an unknown turn; False when it is not unknown (any more)."""
     return bool(tx.execute(RESOLVE, {"turn": turn_id, "reason": reason, "now": tx.now_ms}))
+
+
+RESOLVE_STALE = "UPDATE runs SET reason = :reason WHERE turn_id = :turn AND state = 'cancelled' AND reason = 'stale'"
+
+
+def resolve_stale_run(tx: Tx, turn_id: str, reason: str) -> bool:
+    """Somebody has decided about a turn that came too late; False when nothing is open about it."""
+    return bool(tx.execute(RESOLVE_STALE, {"turn": turn_id, "reason": reason}))
 
 
 def request_cancel(tx: Tx, turn_id: str) -> bool:
