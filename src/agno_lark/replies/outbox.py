@@ -35,6 +35,7 @@ __all__ = [
     "put_card",
     "reply_lane",
     "send_again",
+    "waiting_replies",
 ]
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 REPLY = "reply"
 WAITS_MS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000)  # between tries; the last one for an hour,
 LATER_MS, LATER_AFTER_MS = 300_000, 3_600_000  # and from then on this one
+TOLD_AT = frozenset({2, 8, 20, 100})  # tries after which the log says that an answer still waits
 GIVE_UP_MS, GIVE_UP_TRIES = 24 * 3_600_000, 24  # both: it may have slept for days, with the machine
 UUID_HOLDS_MS = 55 * 60_000  # Feishu shows the same uuid once within an hour
 # What somebody can set right meanwhile: the app's rights. Everything else that is final stays so.
@@ -149,6 +151,19 @@ def forget_replies(tx: Tx, before_ms: int, most: int) -> int:
     return tx.execute(ORPHANS, {"before": before_ms, "most": most})
 
 
+WAITING = """
+SELECT COUNT(*) AS n, MIN(outbox.created_ms) AS oldest_ms, MAX(jobs.error) AS error
+FROM outbox JOIN jobs ON jobs.id = outbox.id AND jobs.state IN ('queued', 'running')
+"""
+
+
+async def waiting_replies(store: Store) -> dict[str, object]:
+    """What is not confirmed yet: how many (`waiting`), since when the oldest waits (`since_ms`, UTC epoch ms, or None),
+    and an `error` that keeps one from being shown. Reads only. Raises `StoreError`."""
+    (row,) = await store.read(WAITING)
+    return {"waiting": row["n"], "since_ms": row["oldest_ms"], "error": row["error"]}
+
+
 class OpenReplies(Protocol):
     """Where the card of a turn is: the writer that streamed it, or one made anew. Turns know."""
 
@@ -246,6 +261,11 @@ class Deliverer:
             is_soon = age_ms < LATER_AFTER_MS or job.attempts < len(WAITS_MS)
             wait_ms = WAITS_MS[min(job.attempts, len(WAITS_MS)) - 1] if is_soon else LATER_MS
             asked_ms = int((error.retry_after_s or 0) * 1000)
+            if job.attempts in TOLD_AT:
+                logger.warning(
+                    "an answer waits for Feishu",
+                    extra={"action": "reply_waits", "reply": entry.id, "tries": job.attempts, "reason": str(error)},
+                )
             return Outcome(
                 state=JobState.QUEUED,
                 error=str(error),
