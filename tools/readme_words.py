@@ -187,7 +187,15 @@ STATUS_FIELDS: Mapping[str, Words] = {
         "zh": "状态数据库：是否正常 `ok`；无法提交时给出原因 `reason`（disk_full、locked、read_only、disk_error、"
         "damaged）和开始时间 `since_ms`。",
     },
-    "jobs": {"en": "Jobs that are waiting or running now.", "zh": "当前等待和运行中的任务数。"},
+    "jobs": {
+        "en": "Jobs that are waiting or running now, and those nobody knows the end of (`….unknown`).",
+        "zh": "当前等待和运行中的任务数，以及结果未知的（`….unknown`）。",
+    },
+    "replies": {
+        "en": "Answers Feishu has not confirmed yet: how many are `waiting`, since when the oldest is (`since_ms`), "
+        "and an `error` that keeps one from being shown.",
+        "zh": "飞书尚未确认的回答：等待的数量 `waiting`、最早一条的时间 `since_ms`，以及导致未能显示的 `error`。",
+    },
     "finished": {"en": "Jobs finished since the start, by kind and end.", "zh": "启动以来完成的任务数，按种类和结果。"},
     "intake": {
         "en": "What became of events since the start. Taken: `message.turn` (a run), `message.control` (a command, "

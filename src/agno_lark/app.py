@@ -21,7 +21,7 @@ from agno_lark.intake import Intake
 from agno_lark.jobs import JobKind, Queue, Runner, counts
 from agno_lark.locale import say
 from agno_lark.operate import whereabouts
-from agno_lark.replies import REPLY, CardMemory, CardWriter, Deliverer, Place, Poster, Reactions
+from agno_lark.replies import REPLY, CardMemory, CardWriter, Deliverer, Place, Poster, Reactions, waiting_replies
 from agno_lark.retention import Retention, rules
 from agno_lark.settings import Settings
 from agno_lark.store import InstanceLock, Store, other_of_app, read_once
@@ -155,9 +155,11 @@ class Bridge:
             connection = asdict_plain(self._connection.snapshot())
         last = connection.get("last_frame_ms")
         jobs: dict[str, int] = {}
+        replies: dict[str, object] = {}
         if self._store is not None:
             with contextlib.suppress(StoreError):  # what cannot be read is told by `store`
                 jobs = await counts(self._store)
+                replies = await waiting_replies(self._store)
         return {
             "ready": self.is_ready(),
             "draining": self._draining,
@@ -169,6 +171,7 @@ class Bridge:
             "target": asdict_plain(self._target_info) if self._target_info else None,
             "store": _store_status(self._store),
             "jobs": jobs,
+            "replies": replies,
             "finished": dict(self._runner.finished) if self._runner else {},
             "intake": dict(self._intake.counts) if self._intake else {},
             "open_to_everyone": self.settings.open_to_everyone,

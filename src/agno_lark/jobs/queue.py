@@ -400,9 +400,12 @@ COUNTS = """
 SELECT queue, state, COUNT(*) AS n FROM jobs WHERE state = 'queued' GROUP BY queue, state
 UNION ALL
 SELECT queue, state, COUNT(*) AS n FROM jobs WHERE state = 'running' GROUP BY queue, state
+UNION ALL
+SELECT queue, state, COUNT(*) AS n FROM jobs WHERE state = 'unknown' GROUP BY queue, state
 """
 
 
 async def counts(store: Store) -> dict[str, int]:
-    """Unfinished jobs as {"turns.queued": n, …}. Reads only: it answers also while nothing can be written."""
+    """Unfinished and unknown jobs as {"turns.queued": n, …}. Reads only: it answers also while nothing can be
+    written."""
     return {f"{row['queue']}.{row['state']}": row["n"] for row in await store.read(COUNTS)}

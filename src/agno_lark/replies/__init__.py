@@ -17,6 +17,7 @@ from agno_lark.replies.outbox import (
     put_card,
     reply_lane,
     send_again,
+    waiting_replies,
 )
 from agno_lark.replies.parts import showable, split_answer
 from agno_lark.replies.place import Place
@@ -53,4 +54,5 @@ __all__ = [
     "showable",
     "split_answer",
     "view_from_json",
+    "waiting_replies",
 ]

@@ -183,7 +183,8 @@ async def follow(source: Source, start: FollowStart, *, limits: FollowLimits, cl
                     return
         pursuit.verdict(fault, source.resumable, limits, clock.monotonic_s())
         pursuit.first_request = False
-        logger.info(
+        logger.log(
+            logging.DEBUG if pursuit.reconnections else logging.INFO,  # the first time is enough to be told of
             "following a run again",
             extra={
                 "action": "run.resume",

@@ -15,6 +15,7 @@ CREATE TABLE outbox (
 -- Which job a message became: "where is my message?"
 ALTER TABLE dedup_messages ADD COLUMN job_id TEXT;
 
+CREATE INDEX jobs_unknown ON jobs (seq) WHERE state = 'unknown';
 ALTER TABLE runs ADD COLUMN retry_of TEXT; -- the turn this one was asked for in the stead of
 ALTER TABLE runs ADD COLUMN seen TEXT; -- JSON: what the person had seen of a run that goes on; gone when it ends
 ALTER TABLE runs ADD COLUMN replied_ms BIGINT; -- when Feishu had confirmed the whole answer
