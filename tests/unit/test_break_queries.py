@@ -10,7 +10,7 @@ from tests.job_fixtures import job_table
 
 ANY = dict.fromkeys(("now", "queue", "owner", "lane", "scope", "most", "requester", "prefix", "beyond", "turn"), 1)
 ASKED_OFTEN = {
-    "status: counts": (queue.COUNTS, ("jobs_queued", "jobs_running")),
+    "status: counts": (queue.COUNTS, ("jobs_queued", "jobs_running", "jobs_unknown")),
     "recovery": (queue.EXPIRED, ("jobs_running",)),
     "the next of a lane": (queue.NEXT_IN_LANE, ("jobs_queued",)),
     "when a lane is ready": (queue.NEXT_READY, ("lanes_ready",)),
