@@ -305,6 +305,29 @@ async def test_the_runner_works_on_what_is_enqueued_at_once(tmp_path: Path) -> N
         assert await counts(store) == {}
 
 
+async def test_a_hundred_lanes_do_not_wait_for_one_and_a_head_that_failed_or_is_unknown_lets_its_lane_go_on(
+    tmp_path: Path,
+) -> None:
+    go_on = asyncio.Event()
+
+    async def handle(job: Job, lease: Lease) -> Outcome:
+        if job.id == "0-head":
+            await go_on.wait()
+        ends = [JobState.FAILED, JobState.UNKNOWN, JobState.CANCELLED]
+        return Outcome(state=ends[int(job.id.split("-")[0]) % 3] if job.id.endswith("head") else JobState.DONE)
+
+    async with Store.open(tmp_path / "s") as store, Bench(store, handle) as bench:
+        for number in range(100):
+            for name in ("head", "next"):
+                await store.transact(enqueue, new(f"{number}-{name}", lane=f"lane{number}"))
+        for number in range(1, 100):
+            await bench.until(f"{number}-next", "done")
+        states = await bench.states()
+        assert (states["0-head"], states["0-next"]) == ("running", "queued")
+        go_on.set()
+        await bench.until("0-next", "done")
+
+
 async def test_a_control_job_overtakes_turns_that_fill_every_place(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
