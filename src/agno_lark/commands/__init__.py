@@ -5,7 +5,7 @@ control job (`CommandHandler`), which never waits behind a turn. Survives a cras
 carries the job's uuid, so that carrying it out again shows nothing new.
 """
 
-from agno_lark.commands.handle import COMMAND, SAY, STOP_RUN, CommandHandler, say_payload
+from agno_lark.commands.handle import COMMAND, SAY, STOP_RUN, CommandHandler, ask_to_stop, say_payload
 from agno_lark.commands.parse import NearMiss, ParsedCommand, parse_command
 from agno_lark.commands.registry import CommandContext, decide
 
@@ -17,6 +17,7 @@ __all__ = [
     "CommandHandler",
     "NearMiss",
     "ParsedCommand",
+    "ask_to_stop",
     "decide",
     "parse_command",
     "say_payload",

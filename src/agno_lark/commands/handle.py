@@ -7,7 +7,7 @@ from typing import Any
 
 from agno_lark.clock import Clock
 from agno_lark.errors import TargetError
-from agno_lark.jobs import Job, JobState, Lease, Outcome
+from agno_lark.jobs import Job, JobState, Lease, NewJob, Outcome, Queue, enqueue
 from agno_lark.locale import Lang, say
 from agno_lark.replies import Place, put_card
 from agno_lark.replies.elements import Card, plain
@@ -18,7 +18,7 @@ from agno_lark.turns import RunPhase, RunRow, run_of_turn, was_superseded
 
 from . import conversation, runs
 
-__all__ = ["COMMAND", "SAY", "STOP_RUN", "CommandHandler", "say_payload"]
+__all__ = ["COMMAND", "SAY", "STOP_RUN", "CommandHandler", "ask_to_stop", "say_payload"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,13 @@ CANCEL_AGAIN_MS = 5_000  # then, while the AgentOS cannot be asked and the turn 
 def say_payload(phrase: str, place: Place, language: Lang, **values: str) -> Mapping[str, Any]:
     """Payload of a job of kind `say`."""
     return {"phrase": phrase, "values": values, "place": place.as_json(), "language": language}
+
+
+def ask_to_stop(tx: Tx, job_id: str, turn_id: str) -> None:
+    """Enqueue the request to the AgentOS; the wish itself is the caller's to record. In a lane of the turn's own: an
+    AgentOS that does not answer must not hold up the scope's next command."""
+    lane = f"control:stop:{turn_id}"
+    enqueue(tx, NewJob(id=job_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": turn_id}))
 
 
 class CommandHandler:

@@ -4,7 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agno_lark.commands import COMMAND, SAY, STOP_RUN, CommandContext, NearMiss, ParsedCommand, decide, say_payload
+from agno_lark.commands import (
+    COMMAND,
+    SAY,
+    CommandContext,
+    NearMiss,
+    ParsedCommand,
+    ask_to_stop,
+    decide,
+    say_payload,
+)
 from agno_lark.jobs import NewJob, Queue, enqueue
 from agno_lark.locale import Lang
 from agno_lark.replies import DISMISS, RETRY, STOP, Place
@@ -129,7 +138,7 @@ def accept_message(tx: Tx, job_id: str, origin: Origin, intent: Intent, target: 
             }
             _control(tx, job_id, COMMAND, origin, payload)
             if decided.get("result") == "requested":
-                _ask_to_stop(tx, f"{job_id}-stop", decided["turn_id"])
+                ask_to_stop(tx, f"{job_id}-stop", decided["turn_id"])
         case NearMiss(given=given, meant=meant):
             payload = dict(say_payload("hint.command", origin.place, language, given=given, meant=meant))
             _control(tx, job_id, SAY, origin, payload)
@@ -158,7 +167,7 @@ def _accept_turn(tx: Tx, turn_id: str, origin: Origin, language: Lang, text: str
     session = begin_turn(tx, turn_id, asked)
     superseded = supersede(tx, session) if origin.interrupts else None
     if superseded is not None:
-        _ask_to_stop(tx, f"{turn_id}-stop", superseded.turn_id)
+        ask_to_stop(tx, f"{turn_id}-stop", superseded.turn_id)
     return Accepted(is_new=True, turn_id=turn_id, superseded=superseded.turn_id if superseded else None)
 
 
@@ -183,12 +192,11 @@ class Click:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClickAnswer:
-    """What a press came to: a phrase for the toast; `stopping` is the turn that is being stopped by it."""
+    """What a press came to: a phrase for the toast, and whether it did what it asks for."""
 
     phrase: str
     language: Lang | None = None
     is_good: bool = False
-    stopping: str | None = None
 
 
 def accept_click(tx: Tx, job_id: str, click: Click, may_decide: Callable[[RunRow], bool]) -> ClickAnswer:
@@ -217,11 +225,5 @@ def _accept_stop(tx: Tx, job_id: str, row: RunRow, *, repeated: bool) -> ClickAn
     if not request_cancel(tx, row.turn_id):
         return ClickAnswer(phrase="cancel.over", language=row.language)
     if not repeated and not already:
-        _ask_to_stop(tx, job_id, row.turn_id)
-    return ClickAnswer(phrase="toast.stopping", language=row.language, is_good=True, stopping=row.turn_id)
-
-
-def _ask_to_stop(tx: Tx, job_id: str, turn_id: str) -> None:
-    # A lane of the turn's own: an AgentOS that does not answer must not hold up the scope's next command.
-    lane = f"control:stop:{turn_id}"
-    enqueue(tx, NewJob(id=job_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": turn_id}))
+        ask_to_stop(tx, job_id, row.turn_id)
+    return ClickAnswer(phrase="toast.stopping", language=row.language, is_good=True)

@@ -24,7 +24,6 @@ __all__ = [
     "extend",
     "finish",
     "forget_payload",
-    "has_ready",
     "hurry",
     "is_open",
     "kept_payload",
@@ -123,14 +122,6 @@ def claim(tx: Tx, queue: Queue, owner: str, new_token: Callable[[], str], *, mos
             found.append(Job.from_row(row))
     upcoming = tx.one(NEXT_READY, {"queue": queue, "now": tx.now_ms})
     return Claimed(jobs=tuple(found), next_ready_ms=upcoming["ms"] if upcoming else None)
-
-
-HAS_READY = "SELECT 1 FROM lanes WHERE queue = :queue AND ready_ms <= :now LIMIT 1"
-
-
-def has_ready(tx: Tx, queue: Queue) -> bool:
-    """Whether a claim would find anything."""
-    return tx.one(HAS_READY, {"queue": queue, "now": tx.now_ms}) is not None
 
 
 READY_LANES = """

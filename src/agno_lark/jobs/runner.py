@@ -191,7 +191,7 @@ class Runner:
             return any(self._work.values())
         is_ready = False
         with contextlib.suppress(StoreError):
-            is_ready = await self._store.transact(sql.has_ready, Queue.REPLIES)
+            is_ready = await self._store.transact(sql.ready_lanes, Queue.REPLIES, 1) > 0
         return is_ready or any(self._work.values())  # it may have been claimed in the same commit
 
     def interrupt(self, job_id: str) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agno_lark.commands import STOP_RUN
-from agno_lark.jobs import JobState, NewJob, Queue, cancel_queued, enqueue, hurry
+from agno_lark.commands import ask_to_stop
+from agno_lark.jobs import JobState, cancel_queued, hurry
 from agno_lark.operate.whereabouts import JobLine, whereabouts
 from agno_lark.replies import REPLY, cancel_reply, send_again
 from agno_lark.store import Tx
@@ -65,8 +65,7 @@ def _cancel_turn(tx: Tx, job: JobLine, new_id: str) -> str:
     if cancel_waiting(tx, job.id, "cancelled by an operator"):
         return "done: it was not begun; the person is told"
     if job.state == JobState.RUNNING and request_cancel(tx, job.id):
-        lane = f"control:stop:{job.id}"
-        enqueue(tx, NewJob(id=new_id, kind=STOP_RUN, queue=Queue.CONTROL, lane=lane, payload={"turn_id": job.id}))
+        ask_to_stop(tx, new_id, job.id)
         return "done: the stop is noted; the AgentOS is asked, and the card says how the run ended"
     if dismiss_turn(tx, job.id) is Decided.DONE:
         return "done: it is left as it is; its words are erased"

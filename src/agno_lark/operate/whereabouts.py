@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agno_lark.feishu.jsontext import whole_text
 from agno_lark.jobs import JobState
 from agno_lark.store import Row, Tx
-from agno_lark.turns import RunPhase, RunRow, find_run, is_stale, run_of_turn
+from agno_lark.turns import RunPhase, RunRow, find_run, is_stale, prefix_bounds, run_of_turn
 
 __all__ = ["JobLine", "Whereabouts", "list_jobs", "whereabouts"]
 
@@ -69,7 +69,6 @@ jobs.finished_ms, jobs.effect, jobs.error, runs.message_id, runs.run_id
 FROM = "FROM jobs LEFT JOIN runs ON runs.turn_id = jobs.id"
 JOB = f"SELECT {COLUMNS}, jobs.seq {FROM} WHERE jobs.id = :id"
 BY_PREFIX = "SELECT id FROM jobs WHERE id >= :prefix AND id < :beyond ORDER BY id LIMIT 20"
-PREFIX_LEAST = 6
 AHEAD = "SELECT id FROM jobs WHERE lane = :lane AND seq < :seq AND state IN ('queued', 'running') ORDER BY seq LIMIT 3"
 AHEAD_COUNT = "SELECT COUNT(*) AS n FROM jobs WHERE lane = :lane AND seq < :seq AND state IN ('queued', 'running')"
 BY_MESSAGE = "SELECT job_id FROM dedup_messages WHERE kind = 'message' AND key = :key AND job_id IS NOT NULL"
@@ -126,9 +125,9 @@ def _job_meant(tx: Tx, given: str) -> str | None:
 
 def _by_prefix(tx: Tx, given: str) -> str | None:
     """The one job whose id begins so; what it left behind (its reply, its stop) does not count beside it."""
-    if len(given) < PREFIX_LEAST:
+    if (bounds := prefix_bounds(given)) is None:
         return None
-    ids = [str(row["id"]) for row in tx.all(BY_PREFIX, {"prefix": given, "beyond": given + "\U0010ffff"})]
+    ids = [str(row["id"]) for row in tx.all(BY_PREFIX, bounds)]
     first = min(ids, key=len, default="")
     return first if ids and all(found == first or found.startswith(f"{first}-") for found in ids) else None
 

@@ -21,7 +21,7 @@ from agno_lark.replies.notes import card_text
 from agno_lark.replies.parts import showable
 from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
-from agno_lark.replies.writer import PLAINER_HELPS, CardWriter, Progress
+from agno_lark.replies.writer import PLAINER_HELPS, CardWriter, Progress, of_round
 from agno_lark.store import Row, Store, Tx
 from agno_lark.targets import RunView, StepState, close_running
 
@@ -219,7 +219,7 @@ class Deliverer:
         if entry is None:
             return outcome
         try:
-            sent = await self._poster.text(entry.place, _words(entry), f"{_uuid(entry)}-plain")
+            sent = await self._poster.text(entry.place, _words(entry), f"{of_round(entry.id, entry.round)}-plain")
         except CallRefused as error:
             return self._refused(job, entry, error)
         return replace(
@@ -245,7 +245,7 @@ class Deliverer:
 
     async def _send_card(self, entry: _Entry) -> str:
         content = json.loads(entry.content)
-        uuid = _uuid(entry)
+        uuid = of_round(entry.id, entry.round)
         try:
             sent = await self._poster.card(entry.place, content["card"], uuid)
         except CallRefused as error:
@@ -292,10 +292,6 @@ class Deliverer:
         crash.reached("reply.confirmed")
         if entry.turn_id is not None:
             await self._replies.done_with(entry.turn_id)
-
-
-def _uuid(entry: _Entry) -> str:
-    return f"{entry.id}{f'~{entry.round}' if entry.round else ''}"
 
 
 def _words(entry: _Entry) -> str:

@@ -24,7 +24,7 @@ from agno_lark.replies.place import Place
 from agno_lark.replies.poster import Poster
 from agno_lark.targets import RunView
 
-__all__ = ["PLAINER_HELPS", "CardMemory", "CardWriter", "Progress"]
+__all__ = ["PLAINER_HELPS", "CardMemory", "CardWriter", "Progress", "of_round"]
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,12 @@ class Progress:
     keep: Callable[[int], Awaitable[None]] = field(repr=False)
 
     def uuid(self, turn_id: str, name: str) -> str:
-        return f"{turn_id}{f'~{self.round}' if self.round else ''}-{name}"
+        return f"{of_round(turn_id, self.round)}-{name}"
+
+
+def of_round(name: str, number: int) -> str:
+    """The beginning of a uuid: another one in each round, and the bare name in the first."""
+    return f"{name}~{number}" if number else name
 
 
 class CardWriter:

@@ -9,7 +9,7 @@ from agno_lark.store import Tx
 from agno_lark.turns.begin import place_of
 from agno_lark.turns.rows import RunPhase, RunRow, close_run
 
-__all__ = ["log_end", "outcome_of"]
+__all__ = ["answer_turn", "log_end", "outcome_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +20,19 @@ _JOB_STATES = {
 }
 
 
+def answer_turn(tx: Tx, row: RunRow, ending: Ending, name: str = "reply") -> None:
+    """Let the person see how the turn ended, and under another `name` what was decided about it since."""
+    put_answer(
+        tx,
+        ending,
+        reply_id=f"{row.turn_id}-{name}",
+        turn_id=row.turn_id,
+        lane=row.session_id,
+        place=place_of(row),
+        language=row.language,
+    )
+
+
 def outcome_of(row: RunRow, phase: RunPhase, ending: Ending) -> Outcome:
     """What the job runner is to write for a turn that ended in `phase`, or paused."""
     fault = str(ending.fault) if ending.fault else ""
@@ -28,15 +41,7 @@ def outcome_of(row: RunRow, phase: RunPhase, ending: Ending) -> Outcome:
         close_run(tx, row.turn_id, phase, fault or None)
         if phase is RunPhase.UNKNOWN:  # what its card says is needed once more, when somebody has decided
             amend_payload(tx, row.turn_id, ending=ending_to_json(ending))
-        put_answer(
-            tx,
-            ending,
-            reply_id=f"{row.turn_id}-reply",
-            turn_id=row.turn_id,
-            lane=row.session_id,
-            place=place_of(row),
-            language=row.language,
-        )
+        answer_turn(tx, row, ending)
 
     return Outcome(state=_JOB_STATES.get(phase, JobState.DONE), error=fault, also=close, after=_closed)
 

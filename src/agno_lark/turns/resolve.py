@@ -14,10 +14,11 @@ from agno_lark.jobs import (
     revoke,
     running_in_lane,
 )
-from agno_lark.replies import Ending, Resolution, ending_to_json, kept_ending, put_answer, view_from_json
+from agno_lark.replies import Ending, Resolution, ending_to_json, kept_ending, view_from_json
 from agno_lark.store import Tx
 from agno_lark.targets import RunState, RunView, StepState, close_running
 from agno_lark.turns.begin import Asked, begin_turn, place_of
+from agno_lark.turns.ends import answer_turn
 from agno_lark.turns.rows import (
     RunPhase,
     RunRow,
@@ -57,7 +58,7 @@ def set_aside(tx: Tx, turn_id: str, asked: Asked, age_ms: int) -> None:
     cancel_queued(tx, turn_id, STALE, keep_payload=True)
     close_run(tx, turn_id, RunPhase.CANCELLED, STALE)
     row = _row(tx, turn_id)
-    _answer(tx, row, Ending(view=RunView(), elapsed_ms=age_ms, stale=True, turn_id=turn_id), "reply")
+    answer_turn(tx, row, Ending(view=RunView(), elapsed_ms=age_ms, stale=True, turn_id=turn_id))
 
 
 def cancel_waiting(tx: Tx, turn_id: str, reason: str) -> bool:
@@ -68,7 +69,7 @@ def cancel_waiting(tx: Tx, turn_id: str, reason: str) -> bool:
     row = _row(tx, turn_id)
     elapsed_ms = tx.now_ms - row.accepted_ms
     view = RunView(state=RunState.CANCELLED)
-    _answer(tx, row, Ending(view=view, elapsed_ms=elapsed_ms, taken_back=True), "reply")
+    answer_turn(tx, row, Ending(view=view, elapsed_ms=elapsed_ms, taken_back=True))
     return True
 
 
@@ -97,7 +98,7 @@ def supersede(tx: Tx, session_id: str) -> RunRow | None:
         turn_id=row.turn_id,
     )
     amend_payload(tx, row.turn_id, ending=ending_to_json(ending))
-    _answer(tx, row, ending, "reply")
+    answer_turn(tx, row, ending)
     return row
 
 
@@ -158,7 +159,7 @@ def _let_go(tx: Tx, row: RunRow, resolution: Resolution, kept: dict[str, object]
         age_ms = kept.get("age_ms")
         asked = Ending(view=RunView(), elapsed_ms=age_ms if isinstance(age_ms, int) else 0, stale=True)
     ending = replace(asked, unknown=unknown, turn_id=row.turn_id, resolved=resolution)
-    _answer(tx, row, ending, "resolved")
+    answer_turn(tx, row, ending, "resolved")
 
 
 def was_superseded(row: RunRow) -> bool:
@@ -175,15 +176,3 @@ def _row(tx: Tx, turn_id: str) -> RunRow:
     row = run_of_turn(tx, turn_id)
     assert row is not None  # noqa: S101 - written a line before, in this transaction
     return row
-
-
-def _answer(tx: Tx, row: RunRow, ending: Ending, name: str) -> None:
-    put_answer(
-        tx,
-        ending,
-        reply_id=f"{row.turn_id}-{name}",
-        turn_id=row.turn_id,
-        lane=row.session_id,
-        place=place_of(row),
-        language=row.language,
-    )

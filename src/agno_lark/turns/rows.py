@@ -24,6 +24,7 @@ __all__ = [
     "mark_submitted",
     "newest_open",
     "open_run",
+    "prefix_bounds",
     "recent_runs",
     "remember_card",
     "remember_card_message",
@@ -280,11 +281,17 @@ BY_PREFIX = "SELECT * FROM runs WHERE run_id >= :prefix AND run_id < :beyond ORD
 PREFIX_LEAST = 6
 
 
+def prefix_bounds(given: str) -> dict[str, str] | None:
+    """Between which ids those lie that begin so, as `:prefix` and `:beyond`; None where too little is given to mean
+    one."""
+    return {"prefix": given, "beyond": given + "\U0010ffff"} if len(given) >= PREFIX_LEAST else None
+
+
 def find_run(tx: Tx, given: str) -> RunRow | None:
     """The run with this id, or with an id that begins so (six characters at least, and only one such run)."""
-    if len(given) < PREFIX_LEAST:
+    if (bounds := prefix_bounds(given)) is None:
         return None
-    rows = tx.all(BY_PREFIX, {"prefix": given, "beyond": given + "\U0010ffff"})
+    rows = tx.all(BY_PREFIX, bounds)
     exact = [row for row in rows if row["run_id"] == given]
     found = exact or (rows if len(rows) == 1 else [])
     return RunRow.from_row(found[0]) if found else None
